@@ -1,0 +1,3 @@
+//! The ccd command.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]

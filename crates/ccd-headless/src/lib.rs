@@ -1,0 +1,3 @@
+//! The headless drive over stream-json.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]

@@ -1,0 +1,3 @@
+//! The fake Anthropic service, the real-Claude rig, demo, bench and soak programs.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
