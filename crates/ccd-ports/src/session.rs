@@ -94,6 +94,14 @@ pub struct HookAddress {
     pub socket: PathBuf,
 }
 
+/// A started hook server.
+pub struct OpenHooks {
+    /// Where it listens.
+    pub address: HookAddress,
+    /// Its handle.
+    pub hooks: Box<dyn Hooks>,
+}
+
 /// How the pane adapter tests the screen at a key; tmux formats from the profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GuardFormats {
@@ -128,10 +136,7 @@ pub trait SessionPorts: Send {
     /// Starts the supervisor, which creates the runtime directory.
     fn supervise(&mut self, spec: SuperviseSpec) -> PortFut<'_, Result<(), PortError>>;
     /// Starts the hook server on its own thread and hands its listening sockets to the supervisor.
-    fn hooks(
-        &mut self,
-        spec: HookSpec,
-    ) -> PortFut<'_, Result<(HookAddress, Box<dyn Hooks>), PortError>>;
+    fn hooks(&mut self, spec: HookSpec) -> PortFut<'_, Result<OpenHooks, PortError>>;
     /// Starts the editor socket `editor.sock` in the runtime directory and lays out the editor program there as [`EDITOR_NAME`].
     fn editor(&mut self) -> PortFut<'_, Result<Box<dyn Editor>, PortError>>;
     /// Writes a file into the runtime directory: exclusively, 0600. Returns its path.
