@@ -69,7 +69,7 @@ pub struct DebugInfo {
 pub trait SessionKernel: Send + Sync {
     /// Hands a command to the core. Resolves at acceptance, never at completion.
     fn dispatch(&self, command: Command) -> BoxFut<Result<Accepted, Refusal>>;
-    /// Reads events from position `from` on.
+    /// Reads events from position `from` on; `Seq(u64::MAX)` begins with the next event.
     fn events(&self, from: Seq) -> Box<dyn Cursor>;
     /// The latest view.
     fn view(&self) -> Arc<View>;

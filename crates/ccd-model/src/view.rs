@@ -85,6 +85,8 @@ pub struct PermissionView {
     pub turn: Option<TurnKey>,
     /// Tool run, when exactly one fits.
     pub tool: Option<ToolKey>,
+    /// Claude's id of that call.
+    pub tool_use_id: Option<Arc<str>>,
     /// Subagent, when not the main thread.
     pub agent: Option<AgentKey>,
     /// Tool name.

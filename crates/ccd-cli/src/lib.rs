@@ -1,3 +1,0 @@
-//! The ccd command.
-#![forbid(unsafe_code)]
-#![deny(missing_docs)]

@@ -1,0 +1,162 @@
+//! A rig with the driver in it: options that are ready for the rig, a trace for each session, and the proof at the end.
+//!
+//! What lives here: what the demo, the soak program and the real suite share. What never does: a scenario or an assertion
+//! about one.
+
+use std::{
+    path::PathBuf,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use ccd_api::{ClaudeSession, Error, Options, Permissions};
+
+use crate::{
+    rig::{Rig, RigError, RigOptions},
+    service::{Scenario, StopReport},
+};
+
+/// Why a driven rig could not be made, or did not end clean.
+#[derive(Debug, thiserror::Error)]
+pub enum DrivenError {
+    /// The rig.
+    #[error(transparent)]
+    Rig(#[from] RigError),
+    /// The driver.
+    #[error(transparent)]
+    Driver(#[from] Error),
+    /// A trace could not be run again.
+    #[error("the trace {} cannot be replayed: {reason}", path.display())]
+    Trace {
+        /// The trace.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// A trace gave other events or another end than the session.
+    #[error("the trace {} replays differently:\n{}", path.display(), differences.join("\n"))]
+    Replay {
+        /// The trace.
+        path: PathBuf,
+        /// What differs.
+        differences: Vec<String>,
+    },
+    /// Something of the driver is left.
+    #[error("the driver left {}", left.join(", "))]
+    Left {
+        /// What.
+        left: Vec<String>,
+    },
+}
+
+/// A rig with the driver in it.
+#[derive(Debug)]
+pub struct Driven {
+    rig: Rig,
+    traces: AtomicU32,
+}
+
+impl Driven {
+    /// A rig for `scenario` with a ready home.
+    ///
+    /// # Errors
+    /// The rig could not be made.
+    pub fn new(scenario: Scenario) -> Result<Self, DrivenError> {
+        Ok(Self::of(Rig::new(scenario)?))
+    }
+
+    /// A rig of the given parts.
+    ///
+    /// # Errors
+    /// The rig could not be made.
+    pub fn with(options: RigOptions) -> Result<Self, DrivenError> {
+        Ok(Self::of(Rig::with(options)?))
+    }
+
+    fn of(rig: Rig) -> Self {
+        Self { rig, traces: AtomicU32::new(0) }
+    }
+
+    /// The rig.
+    #[must_use]
+    pub fn rig(&self) -> &Rig {
+        &self.rig
+    }
+
+    /// The state directory of the rig's sessions.
+    #[must_use]
+    pub fn state_dir(&self) -> PathBuf {
+        self.rig.root().join("state")
+    }
+
+    /// Options that run in the rig and record a trace.
+    ///
+    /// # Errors
+    /// A program is not named by the environment.
+    pub fn options(&self, permissions: Permissions) -> Result<Options, DrivenError> {
+        let number = self.traces.fetch_add(1, Ordering::Relaxed);
+        let trace = self.rig.root().join(format!("{number}.ccd.jsonl"));
+        let mut options = Options::new(self.rig.cwd())
+            .permissions(permissions)
+            .claude(self.rig.claude()?)
+            .helper(self.rig.helper()?)
+            .state_dir(self.state_dir())
+            .trace(trace);
+        for (name, value) in self.rig.env() {
+            // The driver's tmux server has a socket of its own and takes no such variable.
+            if !name.starts_with("TMUX") {
+                options = options.env(name, value);
+            }
+        }
+        Ok(options)
+    }
+
+    /// Starts a session with these options.
+    ///
+    /// # Errors
+    /// The session did not become ready.
+    pub async fn start(&self, permissions: Permissions) -> Result<ClaudeSession, DrivenError> {
+        Ok(ClaudeSession::start(self.options(permissions)?).await?)
+    }
+
+    /// Every trace recorded so far.
+    #[must_use]
+    pub fn traces(&self) -> Vec<PathBuf> {
+        (0..self.traces.load(Ordering::Relaxed))
+            .map(|number| self.rig.root().join(format!("{number}.ccd.jsonl")))
+            .filter(|path| path.is_file())
+            .collect()
+    }
+
+    /// Runs every trace again: the same events and the same end, or an error that names the differences.
+    ///
+    /// # Errors
+    /// A trace cannot be read, or differs.
+    pub fn replay(&self) -> Result<usize, DrivenError> {
+        let traces = self.traces();
+        for path in &traces {
+            let replayed = ccd_runtime::replay_file(path)
+                .map_err(|error| DrivenError::Trace { path: path.clone(), reason: error.to_string() })?;
+            if !replayed.differences.is_empty() {
+                return Err(DrivenError::Replay { path: path.clone(), differences: replayed.differences });
+            }
+        }
+        Ok(traces.len())
+    }
+
+    /// Ends the rig after its sessions were closed: every trace replays, no record, process, socket or directory is left.
+    ///
+    /// # Errors
+    /// What is left or differs.
+    pub fn finish(self) -> Result<StopReport, DrivenError> {
+        let replayed = self.replay();
+        let state_dir = self.state_dir();
+        let left: Vec<String> = ccd_runtime::list_sessions(state_dir.to_str())
+            .unwrap_or_default()
+            .into_iter()
+            .map(|session| format!("the record of session {}", session.session))
+            .collect();
+        let report = self.rig.finish()?;
+        replayed?;
+        if left.is_empty() { Ok(report) } else { Err(DrivenError::Left { left }) }
+    }
+}
