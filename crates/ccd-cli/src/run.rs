@@ -5,9 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use ccd_api::{
-    ClaudeSession, Close, Error, EventStream, ExitCode, InterruptResult, Prompt, Turn, TurnOutcome,
-};
+use ccd_api::{ClaudeSession, Close, Error, EventStream, ExitCode, Prompt, Turn, TurnOutcome};
 use tokio::{sync::oneshot, task::JoinHandle};
 
 use crate::{
@@ -66,7 +64,7 @@ const fn signal_code(stop: Stop) -> ExitCode {
 /// Why the wait for the end was left.
 enum Left {
     Ended,
-    TimedOut(InterruptResult),
+    TimedOut,
     Signalled(Stop),
     NobodyReads,
 }
@@ -91,7 +89,7 @@ async fn drive(args: &RunArgs, session: ClaudeSession, prompt: String, mut signa
 
     let code = match left {
         Left::Ended => ExitCode::of_turn(outcome.status, outcome.error.as_ref().map(|error| error.code)),
-        Left::TimedOut(_) => ExitCode::TIMED_OUT,
+        Left::TimedOut => ExitCode::TIMED_OUT,
         Left::Signalled(stop) => signal_code(stop),
         Left::NobodyReads => ExitCode::INTERNAL,
     };
@@ -154,11 +152,11 @@ async fn wait(
         () = ended => Left::Ended,
         stop = signals.next() => Left::Signalled(stop),
         () = limit => {
-            let answer = tokio::select! {
-                answer = session.interrupt() => answer,
-                stop = signals.next() => return Left::Signalled(stop),
-            };
-            Left::TimedOut(answer.unwrap_or(InterruptResult::TooLate))
+            tokio::select! {
+                // However the interrupt ends: the time is over, and the turn's outcome says what is known.
+                _ = session.interrupt() => Left::TimedOut,
+                stop = signals.next() => Left::Signalled(stop),
+            }
         }
         () = reader_gone => Left::NobodyReads,
     }

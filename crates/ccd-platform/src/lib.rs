@@ -1,4 +1,5 @@
 //! The adapters to tmux, files, sockets, processes and the clock.
+#![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
 mod background;

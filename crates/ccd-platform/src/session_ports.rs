@@ -130,8 +130,7 @@ impl LaunchPorts {
     async fn open_hooks(&mut self, spec: HookSpec) -> Result<OpenHooks, PortError> {
         let supervisor = self.supervisor.as_mut().ok_or_else(too_early)?;
         let outlet = &self.outlet;
-        let server =
-            hook_server::start(spec, outlet.launch(), outlet.inbox(), outlet.clock())?;
+        let server = hook_server::start(spec, outlet.launch(), outlet.inbox(), outlet.clock())?;
         let server = self.hooks.insert(server);
         supervisor.hold(&server.listener_fds()).await?;
         Ok(OpenHooks {
@@ -146,9 +145,8 @@ impl LaunchPorts {
         std::os::unix::fs::symlink(&self.spec()?.helper, &link)
             .map_err(|error| unusable(&link, &error))?;
         let socket = self.path(EDITOR_SOCKET_NAME)?;
-        let (editor, task) =
-            editor::open(&socket, Arc::clone(&self.outlet), Arc::clone(exits))
-                .map_err(|error| unusable(&socket, &error))?;
+        let (editor, task) = editor::open(&socket, Arc::clone(&self.outlet), Arc::clone(exits))
+            .map_err(|error| unusable(&socket, &error))?;
         self.editor = Some(task);
         Ok(Box::new(editor))
     }

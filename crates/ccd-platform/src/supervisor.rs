@@ -65,7 +65,8 @@ impl Supervisor {
         args: &SuperviseArgs,
         outlet: Arc<Outlet>,
     ) -> Result<Self, PortError> {
-        let internal = |error: io::Error| PortError::new(PortErrorKind::Internal, error.to_string());
+        let internal =
+            |error: io::Error| PortError::new(PortErrorKind::Internal, error.to_string());
         let (ours, theirs) = UnixStream::pair().map_err(internal)?;
         ours.set_nonblocking(true).map_err(internal)?;
         let mut command = Command::new(&spec.helper);
@@ -154,9 +155,8 @@ impl Supervisor {
 
     async fn closed(&mut self) -> Option<u32> {
         loop {
-            match self.reports.recv().await? {
-                Ok(Report::Closed { killed }) => return Some(killed),
-                Ok(_) | Err(_) => {}
+            if let Ok(Report::Closed { killed }) = self.reports.recv().await? {
+                return Some(killed);
             }
         }
     }

@@ -82,7 +82,9 @@ async fn the_panes_exit_code_is_known_nearly_always_and_the_end_is_told_soon() {
         let began = rig.clock().now();
         rig.exit_pane(7).await;
         let records = rig
-            .until("exit", |r| r.iter().any(|raw| matches!(raw, Raw::Exited { .. })))
+            .until("exit", |r| {
+                r.iter().any(|raw| matches!(raw, Raw::Exited { .. }))
+            })
             .await;
         assert!(rig.clock().now().since(began) < 1_500);
         match records.as_slice() {
@@ -112,7 +114,9 @@ async fn a_killed_pane_is_told_with_its_signal() {
     let mut rig = RealRig::started().await;
     rig.process_port().signal(OpId(1), Signal::Kill);
     let records = rig
-        .until("exit", |r| r.iter().any(|raw| matches!(raw, Raw::Exited { .. })))
+        .until("exit", |r| {
+            r.iter().any(|raw| matches!(raw, Raw::Exited { .. }))
+        })
         .await;
     assert_eq!(contract::end(&records, OpId(1)), Some(OpEnd::Done));
     let exit = records.iter().find(|raw| matches!(raw, Raw::Exited { .. }));
@@ -133,7 +137,11 @@ async fn a_killed_pane_is_told_with_its_signal() {
 #[tokio::test]
 async fn a_process_of_somebody_else_is_never_signalled() {
     let mut rig = RealRig::started().await;
-    let mut stranger = Command::new("sleep").arg("600").env_clear().spawn().unwrap();
+    let mut stranger = Command::new("sleep")
+        .arg("600")
+        .env_clear()
+        .spawn()
+        .unwrap();
     rig.process_port().watch(stranger.id());
     // It goes to the pane's process instead, which is ours.
     rig.process_port().signal(OpId(1), Signal::Term);

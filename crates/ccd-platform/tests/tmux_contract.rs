@@ -114,7 +114,12 @@ async fn the_tmux_pane_keeps_the_contract_and_leaves_nothing() {
 #[tokio::test]
 async fn a_capture_agrees_with_the_second_opinion() {
     let mut rig = RealRig::started().await;
-    let rows = ["❯ \u{1F468}\u{200D}\u{1F469} 漢字", "e\u{301} trailing   ", "", "  #{pane_id} $x \\"];
+    let rows = [
+        "❯ \u{1F468}\u{200D}\u{1F469} 漢字",
+        "e\u{301} trailing   ",
+        "",
+        "  #{pane_id} $x \\",
+    ];
     rig.paint(&["x"], Painted::Nothing).await;
     let text = rows.map(str::trim_end).join("\n");
     let path = rig.exec.ask("#{pane_tty}").await.unwrap();
@@ -171,6 +176,43 @@ async fn a_lost_server_is_told_once_and_nothing_is_pressed_any_more() {
 }
 
 #[tokio::test]
+async fn a_server_that_is_ended_by_hand_is_told_once() {
+    let mut rig = RealRig::started().await;
+    rig.exec.kill_server().await.unwrap();
+    let ended = |raw: &Raw| matches!(raw, Raw::Exited { .. });
+    let records = rig
+        .until("lost server and exit", |r| {
+            lost(r, LostPart::TmuxServer) > 0 && r.iter().any(ended)
+        })
+        .await;
+    assert_eq!(lost(&records, LostPart::TmuxServer), 1);
+    rig.finish().await;
+    assert_eq!(lost(&records, LostPart::ControlClient), 0);
+}
+
+#[tokio::test]
+async fn the_same_keys_by_exec_are_the_same_bytes() {
+    let keys = [Key::Enter, Key::Escape, Key::CtrlG, Key::Backspace];
+    let mut bytes = Vec::new();
+    for by_exec in [true, false] {
+        let mut rig = RealRig::started().await;
+        for (op, key) in (1..).zip(keys) {
+            if by_exec {
+                rig.exec.press(key).await.unwrap();
+            } else {
+                let until = rig.clock().now().after(5_000);
+                rig.pane().key(OpId(op), key, KeyGuard::NoDialog, until);
+                assert_eq!(rig.ended(OpId(op)).await.0, OpEnd::Done);
+            }
+        }
+        assert_eq!(rig.pressed(4).await, keys);
+        bytes.push(std::fs::read(rig.keys_path()).unwrap());
+        rig.finish().await;
+    }
+    assert_eq!(bytes[0], bytes[1]);
+}
+
+#[tokio::test]
 async fn a_key_whose_answer_is_lost_is_unknown_and_never_pressed_again() {
     let mut rig = RealRig::started().await;
     rig.paint(&["x"], Painted::Composer).await;
@@ -187,9 +229,15 @@ async fn a_key_whose_answer_is_lost_is_unknown_and_never_pressed_again() {
     rig.pane().capture(Some(OpId(3)));
     let (done, records) = rig.ended(OpId(3)).await;
     assert_eq!(done, OpEnd::Done);
-    let frames = records
-        .iter()
-        .filter(|r| matches!(r, Raw::Frame { op: Some(OpId(3)), .. }));
+    let frames = records.iter().filter(|r| {
+        matches!(
+            r,
+            Raw::Frame {
+                op: Some(OpId(3)),
+                ..
+            }
+        )
+    });
     assert_eq!(frames.count(), 1);
     rig.pane()
         .key(OpId(4), Key::Escape, KeyGuard::Composer, until);
@@ -234,7 +282,19 @@ async fn the_program_gets_its_words_its_directory_and_exactly_its_environment() 
     let dir = rig.base.path().join("a #{pane_id} #[x] 'b';");
     std::fs::create_dir(&dir).unwrap();
     let out = rig.base.path().join("out").display().to_string();
-    let words = ["a;", ";", "x\\;", "$HOME", "#{pane_id}", "", "~", "a\nb", "{ b }", "%1", "'"];
+    let words = [
+        "a;",
+        ";",
+        "x\\;",
+        "$HOME",
+        "#{pane_id}",
+        "",
+        "~",
+        "a\nb",
+        "{ b }",
+        "%1",
+        "'",
+    ];
     rig.spec.claude_argv = vec![
         "/bin/sh".into(),
         "-c".into(),
@@ -371,10 +431,7 @@ async fn what_cannot_work_is_refused_before_anything_is_started() {
             |s| s.helper = "/nonexistent/ccd-helper".into(),
             PortErrorKind::HelperMissing,
         ),
-        (
-            |s| s.helper = "/bin/true".into(),
-            PortErrorKind::Internal,
-        ),
+        (|s| s.helper = "/bin/true".into(), PortErrorKind::Internal),
     ];
     for (change, kind) in cases {
         let mut rig = RealRig::new("");

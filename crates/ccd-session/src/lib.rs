@@ -13,6 +13,7 @@ mod event_log;
 mod input_executor;
 mod kernel;
 mod launch_facts;
+mod launch_plan;
 mod launcher;
 mod lifecycle;
 mod loop_lag;

@@ -69,7 +69,7 @@ impl Store {
                     auth_failed: false,
                     usage_limit: None,
                     other_stop_hooks: false,
-                    dirty: false,
+                    dirty: None,
                     blocks_owed: 0,
                     tx_turn: None,
                     closing: None,

@@ -22,12 +22,7 @@ use crate::{
 
 /// Delivers the oldest held prompt if it may be delivered now.
 pub(crate) fn pump(cx: &mut Cx<'_>) {
-    let d = cx.s();
-    if d.session.dirty
-        && d.composer() == Some(&Composer::Empty)
-        && d.screen_stable()
-        && d.job.is_none()
-    {
+    if clean_again(cx.s()) {
         cx.session(SessionChange::Dirty(false));
     }
     let Some(front) = cx.s().queue.front().copied() else {
@@ -46,6 +41,7 @@ pub(crate) fn pump(cx: &mut Cx<'_>) {
             cx.disarm(Row::ComposerFree, front.0);
             jobs::start_clear(cx);
         }
+        Free::NotSeen => {}
         Free::No(_) => cx.arm_once(Row::ComposerFree, front.0),
     }
 }
@@ -73,6 +69,16 @@ fn deliver(cx: &mut Cx<'_>, key: TurnKey) {
         TurnChange::Advance(TurnStatus::Submitting, Source::Own),
     );
     jobs::start(cx, JobWhat::Prompt(key), text);
+}
+
+/// The composer was seen empty twice, and for the last time after it may have become dirty.
+fn clean_again(d: &Domain) -> bool {
+    d.session.dirty.is_some_and(|since| {
+        d.job.is_none()
+            && d.composer() == Some(&Composer::Empty)
+            && d.screen_stable()
+            && d.screen.as_ref().is_some_and(|seen| seen.at > since)
+    })
 }
 
 /// Whether nothing runs, is asked, or is being typed. One prompt is one turn.
@@ -103,6 +109,8 @@ fn busy_without_a_turn(d: &Domain) -> bool {
 enum Free {
     Yes,
     Ours,
+    /// Text of ours may have come back after the last capture.
+    NotSeen,
     No(&'static str),
 }
 
@@ -118,8 +126,9 @@ fn composer_state(d: &Domain) -> Free {
         Some(Surface::ExitDialog) => Free::No("the exit dialog"),
         Some(Surface::Modal { .. } | Surface::UnknownModal { .. }) => Free::No("a dialog"),
         Some(Surface::Main) => match d.composer() {
+            Some(Composer::Empty) if d.session.dirty.is_some() => Free::NotSeen,
             Some(Composer::Empty) => Free::Yes,
-            Some(Composer::Text { .. }) if d.session.dirty => Free::Ours,
+            Some(Composer::Text { .. }) if d.session.dirty.is_some() => Free::Ours,
             Some(Composer::Text { .. }) => Free::No("text that is not ours"),
             Some(Composer::Shell) => Free::No("shell mode"),
             Some(Composer::Unknown) | None => Free::No("a composer that cannot be read"),

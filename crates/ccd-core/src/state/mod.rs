@@ -93,8 +93,8 @@ pub(crate) struct Session {
     pub(crate) usage_limit: Option<Option<i64>>,
     /// Some other Stop hook exists, so that Stop may not be the end of a turn.
     pub(crate) other_stop_hooks: bool,
-    /// The composer holds text that is ours to clear.
-    pub(crate) dirty: bool,
+    /// Since when the composer may hold text that is ours to clear.
+    pub(crate) dirty: Option<Mono>,
     /// Prompts that our own hook blocked and whose transcript line is still to come.
     pub(crate) blocks_owed: u32,
     /// The turn whose prompt line the transcript showed last.

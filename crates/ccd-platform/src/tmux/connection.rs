@@ -3,11 +3,7 @@
 //! What lives here: lines out, answers in, one at a time; a late answer is dropped by its place in the order. What never
 //! does: attaching again, or sending anything twice.
 
-use std::{
-    collections::VecDeque,
-    path::Path,
-    process::Stdio,
-};
+use std::{collections::VecDeque, path::Path, process::Stdio};
 
 use thiserror::Error;
 use tokio::{

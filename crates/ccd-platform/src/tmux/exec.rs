@@ -77,9 +77,7 @@ impl ExecTmux {
     /// # Errors
     /// [`TmuxError`].
     pub async fn dead_status(&self) -> Result<DeadStatus, TmuxError> {
-        let answer = self
-            .ask("#{pane_dead_status},#{pane_dead_signal}")
-            .await?;
+        let answer = self.ask("#{pane_dead_status},#{pane_dead_signal}").await?;
         let (code, signal) = answer
             .split_once(',')
             .ok_or_else(|| TmuxError::Answer(answer.clone()))?;

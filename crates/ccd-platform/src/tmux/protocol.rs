@@ -198,7 +198,11 @@ mod tests {
             own,
             ok,
             lines: lines.len(),
-            body: lines.iter().flat_map(|l| [l, "\n"]).collect::<String>().into(),
+            body: lines
+                .iter()
+                .flat_map(|l| [l, "\n"])
+                .collect::<String>()
+                .into(),
         })
     }
 
@@ -243,7 +247,15 @@ mod tests {
 
     #[test]
     fn what_is_no_notice_is_stray() {
-        for line in ["", "text", "%", "% x", "%End 1 2 1", "%begin 1 2", "%begin a b c"] {
+        for line in [
+            "",
+            "text",
+            "%",
+            "% x",
+            "%End 1 2 1",
+            "%begin 1 2",
+            "%begin a b c",
+        ] {
             let events = parse(&[format!("{line}\n").as_bytes()]);
             let malformed_begin = line.starts_with("%begin");
             assert_eq!(events.len(), 1, "{line}");

@@ -101,7 +101,9 @@ pub trait Rig {
     /// Waits for the end of an operation; takes all records.
     async fn ended(&mut self, op: OpId) -> (OpEnd, Vec<Raw>) {
         let records = self
-            .until(&format!("end of {op}"), |records| end(records, op).is_some())
+            .until(&format!("end of {op}"), |records| {
+                end(records, op).is_some()
+            })
             .await;
         (end(&records, op).unwrap(), records)
     }

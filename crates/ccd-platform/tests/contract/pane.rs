@@ -28,8 +28,10 @@ fn held(held: KeyHeld) -> OpEnd {
     OpEnd::Held { held }
 }
 
-/// Frames as (op, state, text); a repetition has no state.
-fn frames(records: &[Raw]) -> Vec<(Option<OpId>, Option<(PaneMeta, String)>)> {
+/// A frame's operation, and its state and text unless it is a repetition.
+type Told = (Option<OpId>, Option<(PaneMeta, String)>);
+
+fn frames(records: &[Raw]) -> Vec<Told> {
     records
         .iter()
         .filter_map(|raw| match raw {
@@ -206,8 +208,12 @@ async fn operations_end_in_order(rig: &mut impl PaneRig) {
     rig.pane()
         .key(OpId(111), Key::Enter, KeyGuard::Composer, until);
     rig.pane().capture(Some(OpId(112)));
-    rig.pane()
-        .key(OpId(113), Key::Escape, KeyGuard::NoDialog, until.after(5_000));
+    rig.pane().key(
+        OpId(113),
+        Key::Escape,
+        KeyGuard::NoDialog,
+        until.after(5_000),
+    );
     let (_, records) = rig.ended(OpId(113)).await;
     let ends: Vec<u32> = records
         .iter()

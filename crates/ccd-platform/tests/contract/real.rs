@@ -25,7 +25,7 @@ use ccd_testing::fakes::pane::Painted;
 use tempfile::TempDir;
 
 use super::{
-    LAUNCH, Records, Rig, eventually, editor::EditorRig, pane::PaneRig, process::ProcessRig,
+    LAUNCH, Records, Rig, editor::EditorRig, eventually, pane::PaneRig, process::ProcessRig,
 };
 
 /// Reads keys raw, ends with the code in the file beside it when its terminal says `x`.
@@ -42,7 +42,14 @@ pub fn helper() -> &'static Path {
         let profile = this.parent().and_then(Path::parent).unwrap();
         let target = profile.parent().unwrap();
         let built = Command::new(env!("CARGO"))
-            .args(["build", "--offline", "-p", "ccd-helper", "--bin", "ccd-helper-alone"])
+            .args([
+                "build",
+                "--offline",
+                "-p",
+                "ccd-helper",
+                "--bin",
+                "ccd-helper-alone",
+            ])
             .arg("--target-dir")
             .arg(target)
             .current_dir(env!("CARGO_MANIFEST_DIR"))

@@ -113,7 +113,8 @@ impl Stage {
 
     /// Waits for `count` main requests.
     pub(crate) async fn main_requests(&self, count: usize) -> Vec<Arc<Request>> {
-        let found = self.service().wait_for_async(&format!("{count} main requests"), PATIENCE, |log| {
+        let what = format!("{count} main requests");
+        let found = self.service().wait_for_async(&what, PATIENCE, |log| {
             let found = log.main_requests();
             (found.len() >= count).then_some(found)
         });
@@ -122,9 +123,8 @@ impl Stage {
 
     /// Waits until a reply has left the mark, or stands at the gate, of this name.
     pub(crate) async fn mark(&self, name: &str) {
-        let found = self.service().wait_for_async(&format!("the mark {name:?}"), PATIENCE, |log| {
-            (log.marked(name) > 0).then_some(())
-        });
+        let what = format!("the mark {name:?}");
+        let found = self.service().wait_for_async(&what, PATIENCE, |log| (log.marked(name) > 0).then_some(()));
         found.await.unwrap_or_else(|error| panic!("{error}"));
     }
 
