@@ -152,7 +152,8 @@ pub(crate) fn session(cx: &mut Cx<'_>, reason: &Arc<str>) {
             turns::end(cx, turn, outcome, None);
         }
     }
-    let open_turns: Vec<TurnKey> = cx.s().open_turns.iter().copied().collect();
+    let d = cx.s();
+    let open_turns: Vec<TurnKey> = d.open_turns.iter().chain(&d.queue).copied().collect();
     for key in open_turns {
         if let Some(status) = cx.s().turn(key).map(|turn| turn.status.get()) {
             turns::end(cx, key, close::outcome_at_exit(status, reason), None);

@@ -41,6 +41,7 @@ fn a_background_agent_outlives_its_turn_and_keeps_the_session_from_being_quiesce
         }
         assert_eq!(rig.view().tools[0].status, ToolStatus::Launched);
         rig.tx_result("t", false, None);
+        assert_eq!(rig.view().tools[0].status, ToolStatus::Launched);
         rig.stop("p1", "started it");
         assert_eq!(rig.outcomes(turn), vec![Outcome::Completed]);
         assert_eq!(rig.view().status, AgentStatus::Idle);
@@ -91,6 +92,12 @@ fn ghosts_stay_outside() {
         text: arc("x"),
         agent: Some(ghost),
     });
+    let ghost = AgentRef {
+        id: arc("g2"),
+        kind: arc(""),
+    };
+    rig.asked_by(Some(ghost), 1, "p1", "Bash", "{}");
+    assert_eq!(rig.answers().len(), 1, "a request is answered whoever asks");
     assert!(rig.view().agents.is_empty() && rig.view().tools.is_empty());
     assert_eq!(rig.turn(turn).status, TurnStatus::Running);
 }

@@ -584,3 +584,20 @@ fn d_unstage_a_withdrawal_without_an_end_counts_as_refused_and_leaves_a_dirty_co
     rig.cleared();
     assert_eq!(rig.turn(next).status, TurnStatus::Submitting);
 }
+
+#[test]
+fn a_capture_from_before_the_clearing_is_no_failure_of_it() {
+    let mut rig = Rig::ready(Policy::Deny);
+    rig.send("hello");
+    rig.take();
+    rig.enter();
+    rig.prompt("x1", "hellooo", Verdict::MismatchBlocked);
+    rig.screen(facts(Surface::Main, text("hellooo")));
+    rig.same();
+    rig.take();
+    rig.later(15).same();
+    rig.later(15).same();
+    assert_eq!(rig.staged(""), 1);
+    rig.later(300).same();
+    assert_eq!(rig.staged(""), 2, "it still stands: cleared again");
+}

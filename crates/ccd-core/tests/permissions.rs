@@ -469,3 +469,26 @@ fn an_answer_routes_by_its_key_across_a_new_generation() {
     rig.post("p1", "t");
     assert_eq!(status(&rig), PermissionStatus::Resolved);
 }
+
+#[test]
+fn a_request_of_a_turn_that_seemed_over_is_still_answered() {
+    let mut rig = Rig::ready(Policy::Deny);
+    let turn = rig.run("p1", "go");
+    rig.stop("p1", "");
+    rig.asked(1, "p1", "Bash", INPUT);
+    assert_eq!(rig.answers().len(), 1);
+    assert_eq!(rig.view().permissions[0].turn, None);
+    assert!(matches!(rig.alerts().as_slice(), [Alert::Conflict { .. }]));
+    assert_eq!(rig.outcomes(turn).len(), 1);
+}
+
+#[test]
+fn the_batch_of_an_agent_proves_nothing_about_the_main_thread() {
+    let mut rig = denied();
+    rig.hook(O::ToolBatch {
+        calls: vec![],
+        agent: Some(agent("a9")),
+        prompt_id: arc("p1"),
+    });
+    assert_eq!(status(&rig), PermissionStatus::Answered);
+}

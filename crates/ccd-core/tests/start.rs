@@ -57,6 +57,23 @@ fn l1_ready_needs_hook_pid_and_an_empty_composer_seen_twice_in_any_order() {
 }
 
 #[test]
+fn what_claude_reports_before_the_launcher_does_still_counts() {
+    let mut rig = Rig::bare(config(Policy::Deny));
+    rig.start_hook();
+    rig.empty();
+    rig.same();
+    assert!(!is_ready(&rig));
+    rig.own(O::Launched(Launched {
+        session_id: arc(SESSION),
+        resume: false,
+        self_test: false,
+        other_stop_hooks: false,
+        pane_pid: 1_000,
+    }));
+    assert!(is_ready(&rig));
+}
+
+#[test]
 fn the_registry_can_give_the_pid_that_the_hook_lacks() {
     let mut rig = Rig::launched(config(Policy::Deny), false, false);
     rig.hook(O::SessionStarted {

@@ -336,10 +336,13 @@ fn late_lines_of_the_turn_before_do_not_end_the_turn_that_runs() {
     rig.tx_duration();
     assert_eq!(settled(&rig, a).len(), 1);
     assert_eq!(rig.turn(b).status, TurnStatus::Running);
-    assert!(
-        rig.view().calls.is_empty(),
-        "the request was the first turn's"
-    );
+    let calls = rig.count(|e| matches!(e, E::CallStarted { .. }));
+    assert_eq!(calls, 0, "the request was the first turn's");
+    let text_of = rig.since().iter().find_map(|e| match e {
+        E::MessageFinal { turn, .. } => Some(*turn),
+        _ => None,
+    });
+    assert_eq!(text_of, Some(Some(a)));
     rig.tx_prompt("p2", "two", PromptOrigin::Human);
     rig.tx_request("r2", None);
     assert_eq!(rig.view().calls[0].turn, Some(b));
@@ -533,4 +536,39 @@ fn prompts_listed_as_queued_on_an_idle_screen_are_not_idle() {
     rig.screen(queued);
     rig.same();
     assert_eq!(rig.view().status, AgentStatus::Unknown);
+}
+
+#[test]
+fn a_conversation_that_is_resumed_inside_the_session_is_a_generation_again() {
+    let mut rig = Rig::ready(Policy::Deny);
+    for (id, start) in [
+        ("s-2", ccd_model::observation::StartSource::Clear),
+        (SESSION, ccd_model::observation::StartSource::Resume),
+    ] {
+        rig.saw(
+            ccd_model::fact::Source::Hook,
+            Some(id),
+            O::SessionStarted {
+                start,
+                transcript_path: arc(&format!("/t/{id}.jsonl")),
+                model: None,
+                claude_pid: None,
+            },
+        );
+    }
+    assert_eq!(rig.view().generation.0, 3);
+    let turn = rig.run("p1", "back again");
+    assert_eq!(rig.turn(turn).status, TurnStatus::Running);
+}
+
+#[test]
+fn many_held_prompts_are_not_looked_at_one_by_one() {
+    let mut rig = Rig::ready(Policy::Deny);
+    rig.run("p0", "go");
+    let held: Vec<TurnKey> = (0..500).map(|n| rig.send(&format!("held {n}"))).collect();
+    assert!(!rig.view().quiescent);
+    rig.stop("p0", "");
+    rig.deliver("p1", "held 0");
+    rig.exited(Some(0));
+    assert!(held.iter().all(|turn| rig.outcomes(*turn).len() == 1));
 }

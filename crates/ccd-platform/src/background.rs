@@ -13,7 +13,9 @@ pub(crate) fn spawn(name: &'static str, task: impl Future<Output = ()> + Send + 
         drop(runtime.spawn(task));
         return;
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build();
     let started = runtime.and_then(|runtime| {
         let thread = std::thread::Builder::new().name(name.to_owned());
         thread.spawn(move || runtime.block_on(task))

@@ -74,7 +74,9 @@ impl Pin {
     #[must_use]
     pub fn directory(&self) -> Option<String> {
         let digest = self.integrity.strip_prefix("sha512-")?;
-        let bytes = decode_base64(digest).take(TAG_BYTES).collect::<Option<Vec<u8>>>()?;
+        let bytes = decode_base64(digest)
+            .take(TAG_BYTES)
+            .collect::<Option<Vec<u8>>>()?;
         let tag: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         (bytes.len() == TAG_BYTES).then(|| format!("{}-{}-{tag}", self.version, self.platform))
     }
@@ -132,12 +134,19 @@ fn decode_base64(text: &str) -> impl Iterator<Item = Option<u8>> {
     groups.flat_map(|group| {
         let mut bits = Some(0_u32);
         for index in 0..4 {
-            let value = group.get(index).map_or(Some(0), |symbol| base64_value(*symbol));
-            bits = bits.zip(value).map(|(bits, value)| (bits << 6) | u32::from(value));
+            let value = group
+                .get(index)
+                .map_or(Some(0), |symbol| base64_value(*symbol));
+            bits = bits
+                .zip(value)
+                .map(|(bits, value)| (bits << 6) | u32::from(value));
         }
         let [_, bytes @ ..] = bits.unwrap_or_default().to_be_bytes();
         let whole = group.len() * 6 / 8;
-        bytes.into_iter().take(whole).map(move |byte| bits.map(|_| byte))
+        bytes
+            .into_iter()
+            .take(whole)
+            .map(move |byte| bits.map(|_| byte))
     })
 }
 
@@ -161,7 +170,9 @@ mod tests {
     fn the_table_is_the_pin_file() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../claude-pin.toml");
         // A packaged crate comes without the file.
-        let Ok(text) = std::fs::read_to_string(path) else { return };
+        let Ok(text) = std::fs::read_to_string(path) else {
+            return;
+        };
         let file: toml::Table = text.parse().unwrap();
         let version = file["version"].as_str().unwrap();
         let platforms = file["platform"].as_table().unwrap();
@@ -177,7 +188,14 @@ mod tests {
     #[test]
     fn base64_is_decoded_to_whole_bytes() {
         let decode = |text| decode_base64(text).collect::<Option<Vec<u8>>>();
-        for (text, bytes) in [("", &b""[..]), ("Zg==", b"f"), ("Zm8=", b"fo"), ("Zm9v", b"foo"), ("Zm9vYmE=", b"fooba"), ("+/+/", b"\xfb\xff\xbf")] {
+        for (text, bytes) in [
+            ("", &b""[..]),
+            ("Zg==", b"f"),
+            ("Zm8=", b"fo"),
+            ("Zm9v", b"foo"),
+            ("Zm9vYmE=", b"fooba"),
+            ("+/+/", b"\xfb\xff\xbf"),
+        ] {
             assert_eq!(decode(text).as_deref(), Some(bytes), "{text}");
         }
         assert_eq!(decode("Zm9v!A=="), None);
@@ -185,26 +203,47 @@ mod tests {
 
     #[test]
     fn an_install_is_named_by_version_platform_and_integrity() {
-        assert_eq!(PINS[0].directory().unwrap(), "2.1.316-linux-x64-4500cce8ddbce488");
-        let bad = Pin { integrity: "sha512-AAAA", ..PINS[0] };
+        assert_eq!(
+            PINS[0].directory().unwrap(),
+            "2.1.316-linux-x64-4500cce8ddbce488"
+        );
+        let bad = Pin {
+            integrity: "sha512-AAAA",
+            ..PINS[0]
+        };
         assert_eq!(bad.directory(), None);
     }
 
     #[test]
     fn the_cache_follows_its_variables_in_order() {
-        let env = |pairs: &[(&str, &str)]| pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
-        let all = [("CCD_CACHE_DIR", "/a"), ("XDG_CACHE_HOME", "/b"), ("HOME", "/c")];
+        let env = |pairs: &[(&str, &str)]| {
+            pairs
+                .iter()
+                .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()))
+                .collect()
+        };
+        let all = [
+            ("CCD_CACHE_DIR", "/a"),
+            ("XDG_CACHE_HOME", "/b"),
+            ("HOME", "/c"),
+        ];
         assert_eq!(cache_dir(&env(&all)), Some("/a".into()));
         assert_eq!(cache_dir(&env(&all[1..])), Some("/b/ccd".into()));
         assert_eq!(cache_dir(&env(&all[2..])), Some("/c/.cache/ccd".into()));
-        assert_eq!(cache_dir(&env(&[("XDG_CACHE_HOME", "b"), ("HOME", "/c")])), Some("/c/.cache/ccd".into()));
+        assert_eq!(
+            cache_dir(&env(&[("XDG_CACHE_HOME", "b"), ("HOME", "/c")])),
+            Some("/c/.cache/ccd".into())
+        );
         assert_eq!(cache_dir(&env(&[])), None);
     }
 
     #[test]
     fn only_an_install_of_the_version_and_this_machine_is_found() {
         let cache = tempfile::tempdir().unwrap();
-        let env = BTreeMap::from([("CCD_CACHE_DIR".to_owned(), cache.path().to_str().unwrap().to_owned())]);
+        let env = BTreeMap::from([(
+            "CCD_CACHE_DIR".to_owned(),
+            cache.path().to_str().unwrap().to_owned(),
+        )]);
         let here = this_platform().unwrap();
         assert_eq!(installed(VERSION, &env), None);
         for pin in PINS.iter().rev() {

@@ -134,8 +134,12 @@ impl Follower {
     /// Looks through all entries for a living process with our session id.
     fn search(&mut self) {
         for (pid, path) in entries(&self.dir) {
-            let Ok(Some(body)) = read_entry(&path) else { continue };
-            let Some(entry) = Entry::parse(body.get()) else { continue };
+            let Ok(Some(body)) = read_entry(&path) else {
+                continue;
+            };
+            let Some(entry) = Entry::parse(body.get()) else {
+                continue;
+            };
             if entry.session_id.as_deref() == Some(self.session_id.as_str()) && entry.lives(pid) {
                 self.pid = Some(pid);
                 self.report(body);
@@ -173,19 +177,26 @@ impl Entry {
     /// Whether exactly the process that wrote this entry lives. Without a start time in it, or where the system cannot
     /// tell, a process of this pid counts.
     pub(crate) fn lives(&self, pid: u32) -> bool {
-        let Ok(found) = ccd_helper::proc::identity(pid) else { return true };
+        let Ok(found) = ccd_helper::proc::identity(pid) else {
+            return true;
+        };
         let Some(found) = found else { return false };
-        let start_time = self.proc_start.as_ref().and_then(|start| match start.as_str() {
-            Some(text) => text.parse().ok(),
-            None => start.as_u64(),
-        });
+        let start_time = self
+            .proc_start
+            .as_ref()
+            .and_then(|start| match start.as_str() {
+                Some(text) => text.parse().ok(),
+                None => start.as_u64(),
+            });
         start_time.is_none_or(|start_time: u64| found.start_time == start_time)
     }
 }
 
 /// The entries of a registry directory, in order of their pids. The key files beside them are not entries.
 pub(crate) fn entries(dir: &Path) -> Vec<(u32, PathBuf)> {
-    let Ok(listing) = std::fs::read_dir(dir) else { return Vec::new() };
+    let Ok(listing) = std::fs::read_dir(dir) else {
+        return Vec::new();
+    };
     let mut found: Vec<(u32, PathBuf)> = listing
         .filter_map(|entry| {
             let entry = entry.ok()?;
@@ -205,7 +216,9 @@ pub(crate) fn read_entry(path: &Path) -> io::Result<Option<RawJson>> {
         return Ok(None);
     }
     let mut bytes = Vec::new();
-    File::open(path)?.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
+    File::open(path)?
+        .take(MAX_FILE + 1)
+        .read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_FILE {
         return Ok(None);
     }
@@ -227,7 +240,10 @@ mod tests {
     #[test]
     fn a_torn_file_gives_its_first_value_or_nothing() {
         let torn = "{\"a\":{\"b\":1},\"updatedAt\":7}46,\"waitingFor\":\"dialog open\"}";
-        assert_eq!(first_value(torn).unwrap().get(), "{\"a\":{\"b\":1},\"updatedAt\":7}");
+        assert_eq!(
+            first_value(torn).unwrap().get(),
+            "{\"a\":{\"b\":1},\"updatedAt\":7}"
+        );
         for text in ["", "{\"a\":", "46,\"x\":1}", "\0\0\0", "null"] {
             assert_eq!(first_value(text), None, "{text:?}");
         }
@@ -236,10 +252,22 @@ mod tests {
     #[test]
     fn only_files_named_by_a_pid_are_entries() {
         let dir = tempfile::tempdir().unwrap();
-        for name in ["10.json", "9.json", "x.json", "9.abcd.key", "9.json.tmp", ".json", "+9.json", "99999999999.json"] {
+        for name in [
+            "10.json",
+            "9.json",
+            "x.json",
+            "9.abcd.key",
+            "9.json.tmp",
+            ".json",
+            "+9.json",
+            "99999999999.json",
+        ] {
             std::fs::write(dir.path().join(name), "{}").unwrap();
         }
-        let pids: Vec<u32> = entries(dir.path()).into_iter().map(|(pid, _)| pid).collect();
+        let pids: Vec<u32> = entries(dir.path())
+            .into_iter()
+            .map(|(pid, _)| pid)
+            .collect();
         assert_eq!(pids, [9, 10]);
         assert!(entries(&dir.path().join("missing")).is_empty());
     }

@@ -15,7 +15,9 @@ pub fn process_environment() -> BTreeMap<String, String> {
 
 /// A variable that is set and not empty.
 pub(crate) fn set<'a>(env: &'a BTreeMap<String, String>, name: &str) -> Option<&'a str> {
-    env.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    env.get(name)
+        .map(String::as_str)
+        .filter(|value| !value.is_empty())
 }
 
 #[cfg(test)]
@@ -31,7 +33,13 @@ mod tests {
 
     #[test]
     fn an_empty_variable_counts_as_not_set() {
-        let env = BTreeMap::from([("A".to_owned(), String::new()), ("B".to_owned(), "b".to_owned())]);
-        assert_eq!((set(&env, "A"), set(&env, "B"), set(&env, "C")), (None, Some("b"), None));
+        let env = BTreeMap::from([
+            ("A".to_owned(), String::new()),
+            ("B".to_owned(), "b".to_owned()),
+        ]);
+        assert_eq!(
+            (set(&env, "A"), set(&env, "B"), set(&env, "C")),
+            (None, Some("b"), None)
+        );
     }
 }

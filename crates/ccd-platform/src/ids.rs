@@ -31,7 +31,9 @@ impl Ids for OsIds {
 fn random_bytes(uuid: Uuid) -> impl Iterator<Item = u8> {
     let fixed = |index: &usize| matches!(index, 6 | 8);
     let bytes = uuid.into_bytes().into_iter().enumerate();
-    bytes.filter(move |(index, _)| !fixed(index)).map(|(_, byte)| byte)
+    bytes
+        .filter(move |(index, _)| !fixed(index))
+        .map(|(_, byte)| byte)
 }
 
 #[cfg(test)]
@@ -54,7 +56,10 @@ mod tests {
         for bytes in [0, 1, 14, 15, 33] {
             let text = OsIds.hex(bytes);
             assert_eq!(text.len(), bytes * 2);
-            assert!(text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)));
+            assert!(
+                text.bytes()
+                    .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+            );
         }
         let many: BTreeSet<String> = (0..100).map(|_| OsIds.hex(16)).collect();
         assert_eq!(many.len(), 100);

@@ -31,7 +31,9 @@ impl RealPlatform {
     /// The platform; its clock starts now.
     #[must_use]
     pub fn new() -> Self {
-        Self { clock: Arc::new(BootClock::new()) }
+        Self {
+            clock: Arc::new(BootClock::new()),
+        }
     }
 }
 

@@ -32,8 +32,15 @@ impl Staged {
         beside.push(name);
         beside.push(format!(".{}.tmp", Uuid::new_v4().simple()));
         let path = target.with_file_name(beside);
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-        let staged = Self { target: target.to_owned(), path: Some(path) };
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)?;
+        let staged = Self {
+            target: target.to_owned(),
+            path: Some(path),
+        };
         file.write_all(text.as_bytes())?;
         file.set_permissions(fs::Permissions::from_mode(mode))?;
         file.sync_all()?;
@@ -67,7 +74,9 @@ mod tests {
 
     fn names(dir: &Path) -> Vec<String> {
         let names = fs::read_dir(dir).unwrap();
-        names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+        names
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect()
     }
 
     #[test]
@@ -77,7 +86,10 @@ mod tests {
         for (text, mode) in [("one", 0o600), ("two", 0o644)] {
             replace(&path, text, mode).unwrap();
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
-            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, mode);
+            assert_eq!(
+                fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+                mode
+            );
         }
         drop(Staged::write(&path, "three", 0o600).unwrap());
         let occupied = dir.path().join("d");

@@ -49,7 +49,10 @@ impl TraceFile {
             .name("ccd-trace".to_owned())
             .spawn(move || write_all(file, &queue, &counter))
             .map_err(|error| {
-                PortError::new(PortErrorKind::Internal, format!("no thread for the trace: {error}"))
+                PortError::new(
+                    PortErrorKind::Internal,
+                    format!("no thread for the trace: {error}"),
+                )
             })?;
         Ok(Self {
             path: path.to_owned(),
@@ -64,7 +67,12 @@ impl TraceFile {
 impl TraceSink for TraceFile {
     fn line(&mut self, line: String) {
         let Some(lines) = &self.lines else { return };
-        if self.pending.load(Ordering::Relaxed).saturating_add(line.len()) > MAX_PENDING {
+        if self
+            .pending
+            .load(Ordering::Relaxed)
+            .saturating_add(line.len())
+            > MAX_PENDING
+        {
             self.overflow = true;
             return;
         }
@@ -112,10 +120,15 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 fn refusal(path: &Path, error: &io::Error) -> PortError {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
     let no_parent = parent.is_some_and(|parent| !parent.is_dir());
     let (kind, fix) = if no_parent || error.kind() == io::ErrorKind::PermissionDenied {
-        (PortErrorKind::DirUnusable, "Name a file in a directory that exists and can be written.")
+        (
+            PortErrorKind::DirUnusable,
+            "Name a file in a directory that exists and can be written.",
+        )
     } else {
         (PortErrorKind::FileUnreadable, "Name a plain file.")
     };
@@ -159,7 +172,10 @@ mod tests {
         }
         sink.finish().unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), expected);
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
         sink.line("after the end".to_owned());
         sink.finish().unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), expected);

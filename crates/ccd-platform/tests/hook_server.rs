@@ -6,10 +6,7 @@ mod support;
 use std::{
     io::{ErrorKind, Read, Write},
     net::{Shutdown, TcpListener, TcpStream},
-    os::{
-        fd::OwnedFd,
-        unix::{fs::PermissionsExt as _, net::UnixStream},
-    },
+    os::unix::{fs::PermissionsExt as _, net::UnixStream},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -83,8 +80,14 @@ impl World {
         let dir = tempfile::tempdir().unwrap();
         let (clock, records) = (FakeClock::new(), Records::new());
         let server =
-            hook_server::start(spec(&dir), LAUNCH, Arc::clone(&records) as _, clock.port()).unwrap();
-        Self { dir, clock, records, server }
+            hook_server::start(spec(&dir), LAUNCH, Arc::clone(&records) as _, clock.port())
+                .unwrap();
+        Self {
+            dir,
+            clock,
+            records,
+            server,
+        }
     }
 
     fn tcp(&self) -> TcpStream {
@@ -102,17 +105,29 @@ impl World {
 
     /// A call with the token over TCP, answered.
     fn call(&self, event: &str, body: &str) -> Answer {
-        answer(send(self.tcp(), &head(event, &[("X-CCD-Token", TOKEN)], body.len()), body))
+        answer(send(
+            self.tcp(),
+            &head(event, &[("X-CCD-Token", TOKEN)], body.len()),
+            body,
+        ))
     }
 
     /// The same in the background.
     fn calling(&self, event: &str, body: &str) -> JoinHandle<Answer> {
-        let stream = send(self.tcp(), &head(event, &[("X-CCD-Token", TOKEN)], body.len()), body);
+        let stream = send(
+            self.tcp(),
+            &head(event, &[("X-CCD-Token", TOKEN)], body.len()),
+            body,
+        );
         std::thread::spawn(move || answer(stream))
     }
 
     fn arm(&self, text: &str, self_test: bool) {
-        self.server.handle().arm(PromptGuard { job: JobKey(1), text: text.into(), self_test });
+        self.server.handle().arm(PromptGuard {
+            job: JobKey(1),
+            text: text.into(),
+            self_test,
+        });
     }
 
     fn hook(&self) -> HookRecord {
@@ -124,8 +139,13 @@ impl World {
 }
 
 fn head(event: &str, headers: &[(&str, &str)], length: usize) -> String {
-    let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-    format!("POST /h/{event} HTTP/1.1\r\nHost: localhost\r\n{headers}Connection: keep-alive\r\nContent-Length: {length}\r\n\r\n")
+    let headers: String = headers
+        .iter()
+        .map(|(name, value)| format!("{name}: {value}\r\n"))
+        .collect();
+    format!(
+        "POST /h/{event} HTTP/1.1\r\nHost: localhost\r\n{headers}Connection: keep-alive\r\nContent-Length: {length}\r\n\r\n"
+    )
 }
 
 fn send<S: Write>(mut stream: S, head: &str, body: &str) -> S {
@@ -172,7 +192,15 @@ async fn observations_are_answered_and_recorded_while_the_host_runtime_is_blocke
         let record = world.hook();
         assert_eq!(&*record.event, "PostToolUse");
         assert_eq!(record.body, RawJson::new(body));
-        assert_eq!((record.hold, record.verdict, record.denied_by, record.claude_pid), (None, None, None, None));
+        assert_eq!(
+            (
+                record.hold,
+                record.verdict,
+                record.denied_by,
+                record.claude_pid
+            ),
+            (None, None, None, None)
+        );
     }
 }
 
@@ -200,7 +228,10 @@ fn the_forwarder_needs_no_token_and_names_claudes_pid() {
     let head = head("SessionStart", &[("X-CCD-Claude-Pid", "4711")], 2);
     assert_no_opinion(&answer(send(world.unix(), &head, "{}")));
     assert_eq!(world.hook().claude_pid, Some(4711));
-    let mode = std::fs::metadata(&world.server.address.socket).unwrap().permissions().mode();
+    let mode = std::fs::metadata(&world.server.address.socket)
+        .unwrap()
+        .permissions()
+        .mode();
     assert_eq!(mode & 0o777, 0o600);
 }
 
@@ -213,10 +244,16 @@ fn large_bodies_pass_and_larger_ones_are_refused() {
         assert!(world.hook().body.get() == body);
     }
     let too_long = 64 * 1024 * 1024 + 1;
-    let refused = answer(send(world.tcp(), &head("Stop", &[("X-CCD-Token", TOKEN)], too_long), ""));
+    let refused = answer(send(
+        world.tcp(),
+        &head("Stop", &[("X-CCD-Token", TOKEN)], too_long),
+        "",
+    ));
     assert_eq!(refused.status, 413);
     // Without an announced length the bound is met while reading.
-    let chunked = format!("POST /h/Stop HTTP/1.1\r\nHost: x\r\nX-CCD-Token: {TOKEN}\r\nTransfer-Encoding: chunked\r\n\r\n");
+    let chunked = format!(
+        "POST /h/Stop HTTP/1.1\r\nHost: x\r\nX-CCD-Token: {TOKEN}\r\nTransfer-Encoding: chunked\r\n\r\n"
+    );
     let mut stream = send(world.unix(), &chunked, "");
     let chunk = format!("{:x}\r\n{}\r\n", 1024 * 1024, "x".repeat(1024 * 1024));
     for _ in 0..=64 {
@@ -227,7 +264,11 @@ fn large_bodies_pass_and_larger_ones_are_refused() {
     }
     let mut text = Vec::new();
     let _ = stream.read_to_end(&mut text);
-    assert!(text.starts_with(b"HTTP/1.1 413"), "{:?}", String::from_utf8_lossy(&text));
+    assert!(
+        text.starts_with(b"HTTP/1.1 413"),
+        "{:?}",
+        String::from_utf8_lossy(&text)
+    );
     world.call("Stop", "{}");
     assert_eq!(world.records.wait(1).len(), 1);
 }
@@ -249,12 +290,19 @@ fn without_the_token_nothing_is_read_recorded_or_answered() {
     for headers in cases {
         for event in ["Stop", "Permission", "Prompt", "Tool"] {
             let refused = answer(send(world.tcp(), &head(event, headers, 2), "{}"));
-            assert_eq!((refused.status, refused.body.as_str()), (403, ""), "{headers:?}");
+            assert_eq!(
+                (refused.status, refused.body.as_str()),
+                (403, ""),
+                "{headers:?}"
+            );
             assert!(refused.head.contains("connection: close"));
         }
     }
     // Refused before the body is there.
-    assert_eq!(answer(send(world.tcp(), &head("Stop", &[], 1000), "")).status, 403);
+    assert_eq!(
+        answer(send(world.tcp(), &head("Stop", &[], 1000), "")).status,
+        403
+    );
     world.call("Stop", "{}");
     assert_eq!(world.records.wait(1).len(), 1);
 }
@@ -270,7 +318,8 @@ fn other_paths_and_methods_are_refused() {
         ("POST /h/a%20b HTTP/1.1", 404),
         ("GET /h/Stop HTTP/1.1", 405),
     ] {
-        let text = format!("{request}\r\nHost: x\r\nX-CCD-Token: {TOKEN}\r\nContent-Length: 0\r\n\r\n");
+        let text =
+            format!("{request}\r\nHost: x\r\nX-CCD-Token: {TOKEN}\r\nContent-Length: 0\r\n\r\n");
         let refused = answer(send(world.tcp(), &text, ""));
         assert_eq!(refused.status, status, "{request}");
         assert!(refused.head.contains("connection: close"), "{request}");
@@ -284,7 +333,11 @@ fn other_paths_and_methods_are_refused() {
 fn a_request_that_is_not_complete_in_time_is_dropped() {
     let world = World::new();
     let token = [("X-CCD-Token", TOKEN)];
-    for half in [String::new(), "POST /h/St".to_owned(), head("Stop", &token, 100) + "{"] {
+    for half in [
+        String::new(),
+        "POST /h/St".to_owned(),
+        head("Stop", &token, 100) + "{",
+    ] {
         let mut stream = send(world.tcp(), &half, "");
         let deadline = world.clock.now().after(30_000);
         assert!(world.clock.wait_for_sleeper(deadline));
@@ -302,7 +355,11 @@ fn a_request_that_is_not_complete_in_time_is_dropped() {
 fn connections_are_bounded_on_each_listener() {
     let world = World::new();
     let mut idle: Vec<TcpStream> = (0..128).map(|_| world.tcp()).collect();
-    let mut waiting = send(world.tcp(), &head("Stop", &[("X-CCD-Token", TOKEN)], 2), "{}");
+    let mut waiting = send(
+        world.tcp(),
+        &head("Stop", &[("X-CCD-Token", TOKEN)], 2),
+        "{}",
+    );
     // The other listener is served meanwhile, by the same thread.
     for _ in 0..20 {
         assert_no_opinion(&answer(send(world.unix(), &head("Stop", &[], 2), "{}")));
@@ -406,7 +463,10 @@ fn a_permission_is_held_until_its_answer() {
     let mut handle = world.server.handle();
     let first = world.calling("Permission", "{\"n\":1}");
     let record = world.hook();
-    assert_eq!((record.hold, record.body.get()), (Some(HoldId(1)), "{\"n\":1}"));
+    assert_eq!(
+        (record.hold, record.body.get()),
+        (Some(HoldId(1)), "{\"n\":1}")
+    );
     let second = world.calling("Permission", "{\"n\":2}");
     assert_eq!(world.hook().hold, Some(HoldId(2)));
     // Others are answered meanwhile, and an unknown hold is nobody's.
@@ -471,7 +531,12 @@ fn the_stop_denies_what_is_held_and_frees_everything() {
     let idle = world.tcp();
     let (address, mut handle) = (world.server.address.clone(), world.server.handle());
     world.server.stop();
-    assert!(held.join().unwrap().body.starts_with("{\"no\":\"The session is ending"));
+    assert!(
+        held.join()
+            .unwrap()
+            .body
+            .starts_with("{\"no\":\"The session is ending")
+    );
     assert_no_opinion(&tool.join().unwrap());
     assert_eq!(world.records.take(), []);
     assert!(TcpStream::connect(address.url.strip_prefix("http://").unwrap()).is_err());
@@ -487,13 +552,18 @@ fn the_stop_denies_what_is_held_and_frees_everything() {
 #[test]
 fn the_listening_sockets_can_be_handed_on() {
     let world = World::new();
-    let [tcp, unix] = world.server.listener_fds()[..] else { panic!("two sockets") };
-    let tcp = TcpListener::from(OwnedFd::from(tcp.try_clone_to_owned().unwrap()));
+    let [tcp, unix] = world.server.listener_fds()[..] else {
+        panic!("two sockets")
+    };
+    let tcp = TcpListener::from(tcp.try_clone_to_owned().unwrap());
     let port = tcp.local_addr().unwrap().port();
     assert_eq!(world.server.address.url, format!("http://127.0.0.1:{port}"));
     let unix = std::os::unix::net::UnixListener::from(unix.try_clone_to_owned().unwrap());
     let path = unix.local_addr().unwrap();
-    assert_eq!(path.as_pathname(), Some(world.server.address.socket.as_path()));
+    assert_eq!(
+        path.as_pathname(),
+        Some(world.server.address.socket.as_path())
+    );
     // After our end the other holder still gets the calls.
     drop(world.server);
     let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
@@ -516,7 +586,10 @@ fn a_runtime_directory_that_cannot_take_the_socket_is_an_error() {
     std::fs::create_dir(&long.runtime_dir).unwrap();
     assert_eq!(start(long).unwrap_err().kind, PortErrorKind::DirUnusable);
     std::fs::write(dir.path().join("hook.sock"), "").unwrap();
-    assert_eq!(start(spec(&dir)).unwrap_err().kind, PortErrorKind::DirUnusable);
+    assert_eq!(
+        start(spec(&dir)).unwrap_err().kind,
+        PortErrorKind::DirUnusable
+    );
 }
 
 /// Panics at the first record.
@@ -528,7 +601,10 @@ struct Fragile {
 
 impl Inbox for Fragile {
     fn push(&self, launch: Launch, at: Mono, raw: Raw) {
-        assert!(self.broken.swap(true, Ordering::SeqCst), "as the test wants");
+        assert!(
+            self.broken.swap(true, Ordering::SeqCst),
+            "as the test wants"
+        );
         self.records.push(launch, at, raw);
     }
 }
@@ -538,10 +614,16 @@ fn the_death_of_the_thread_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let inbox = Arc::new(Fragile::default());
     let clock = FakeClock::new();
-    let server = hook_server::start(spec(&dir), LAUNCH, Arc::clone(&inbox) as _, clock.port()).unwrap();
+    let server =
+        hook_server::start(spec(&dir), LAUNCH, Arc::clone(&inbox) as _, clock.port()).unwrap();
     let stream = UnixStream::connect(&server.address.socket).unwrap();
     let _ = send(stream, &head("Stop", &[], 2), "{}");
-    assert_eq!(inbox.records.wait(1), [Raw::Lost { part: LostPart::HookServer }]);
+    assert_eq!(
+        inbox.records.wait(1),
+        [Raw::Lost {
+            part: LostPart::HookServer
+        }]
+    );
     drop(server);
     assert_eq!(inbox.records.take(), []);
 }

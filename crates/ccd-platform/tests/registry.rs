@@ -48,9 +48,19 @@ impl RealRig {
         let (clock, records) = (FakeClock::new(), Records::new());
         let dir = tempfile::tempdir().unwrap();
         let sessions = dir.path().join("sessions");
-        let follower =
-            RegistryFollower::start(sessions, SESSION, LAUNCH, Arc::clone(&records) as _, clock.port());
-        let rig = Self { dir, clock, records, follower };
+        let follower = RegistryFollower::start(
+            sessions,
+            SESSION,
+            LAUNCH,
+            Arc::clone(&records) as _,
+            clock.port(),
+        );
+        let rig = Self {
+            dir,
+            clock,
+            records,
+            follower,
+        };
         assert!(rig.clock.wait_for_sleeper(rig.clock.now().after(250)));
         rig
     }
@@ -94,8 +104,13 @@ impl FakeRig {
     fn new() -> Self {
         let records = Records::new();
         let clock = FakeClock::new().port();
-        let (follower, control) = FakeRegistry::new(SESSION, LAUNCH, Arc::clone(&records) as _, clock);
-        Self { records, follower, control }
+        let (follower, control) =
+            FakeRegistry::new(SESSION, LAUNCH, Arc::clone(&records) as _, clock);
+        Self {
+            records,
+            follower,
+            control,
+        }
     }
 }
 
@@ -126,7 +141,9 @@ fn entry(session: &str, status: &str) -> String {
 }
 
 fn registry(text: &str) -> Raw {
-    Raw::Registry { body: RawJson::new(text) }
+    Raw::Registry {
+        body: RawJson::new(text),
+    }
 }
 
 fn the_entry_of_the_session_is_found_and_reported_when_it_changes(rig: &mut dyn Rig) {
@@ -218,7 +235,11 @@ fn a_key_file_is_never_opened() {
     let mut rig = RealRig::new();
     let pid = std::process::id();
     rig.write(pid, &entry(SESSION, "idle"));
-    let key = rig.dir.path().join("sessions").join(format!("{pid}.aaaa.key"));
+    let key = rig
+        .dir
+        .path()
+        .join("sessions")
+        .join(format!("{pid}.aaaa.key"));
     fs::write(&key, "{\"peerToken\":\"secret\"}").unwrap();
     // A file that was read has a later access time; noatime mounts show nothing, and then this proves nothing.
     let before = fs::metadata(&key).unwrap().accessed().unwrap();

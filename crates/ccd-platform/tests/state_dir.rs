@@ -27,7 +27,10 @@ fn record(session: &str, owner: ProcessId, started_ms: i64) -> SessionRecord {
         owner,
         supervisor: None,
         runtime_dir: "/no/such/runtime/dir".into(),
-        marker: ("CCD_TEST".to_owned(), format!("{session}-{}", std::process::id())),
+        marker: (
+            "CCD_TEST".to_owned(),
+            format!("{session}-{}", std::process::id()),
+        ),
         cwd: "/work".into(),
         started_ms,
     }
@@ -45,7 +48,10 @@ async fn store_contract(store: &dyn StateStore, dead: ProcessId) {
         store.write(record).unwrap();
     }
     assert_eq!(store.list(), [mine.clone(), orphan.clone()]);
-    let supervised = SessionRecord { supervisor: Some(this), ..mine.clone() };
+    let supervised = SessionRecord {
+        supervisor: Some(this),
+        ..mine.clone()
+    };
     store.write(&supervised).unwrap();
     assert_eq!(store.list(), [supervised, orphan.clone()]);
     store.write(&mine).unwrap();
@@ -54,20 +60,32 @@ async fn store_contract(store: &dyn StateStore, dead: ProcessId) {
     for session in ["", "../x", "a/b", "a.b", &"x".repeat(65)] {
         let error = store.write(&record(session, this, 3)).unwrap_err();
         assert_eq!(error.kind, PortErrorKind::Config, "{session}");
-        assert_eq!(store.remove(session).unwrap_err().kind, PortErrorKind::Config);
+        assert_eq!(
+            store.remove(session).unwrap_err().kind,
+            PortErrorKind::Config
+        );
     }
 
     // An owner is a process with its start time.
     assert!(store.owner_alive(&mine));
     assert!(!store.owner_alive(&orphan));
-    let reused = ProcessId { start_time: this.start_time + 1, ..this };
+    let reused = ProcessId {
+        start_time: this.start_time + 1,
+        ..this
+    };
     assert!(!store.owner_alive(&record("x", reused, 4)));
 
     // Only orphans are reaped, once.
     let reaped = store.reap().await;
-    assert_eq!(reaped.iter().map(|reaped| &reaped.record).collect::<Vec<_>>(), [&orphan]);
+    assert_eq!(
+        reaped
+            .iter()
+            .map(|reaped| &reaped.record)
+            .collect::<Vec<_>>(),
+        [&orphan]
+    );
     assert_eq!((reaped[0].killed, reaped[0].dir_removed), (0, false));
-    assert_eq!(store.list(), [mine.clone()]);
+    assert_eq!(store.list(), std::slice::from_ref(&mine));
     assert!(store.reap().await.is_empty());
     store.remove("b").unwrap();
     store.remove("b").unwrap();
@@ -88,7 +106,10 @@ async fn store_contract(store: &dyn StateStore, dead: ProcessId) {
 
 fn identity(child: &Child) -> ProcessId {
     let start_time = proc::start_time(child.id()).unwrap().unwrap();
-    ProcessId { pid: child.id(), start_time }
+    ProcessId {
+        pid: child.id(),
+        start_time,
+    }
 }
 
 /// A process that has ended and was waited for.
@@ -122,7 +143,14 @@ impl World {
 
 #[tokio::test]
 async fn the_fake_store_keeps_the_contract() {
-    store_contract(&FakeState::new(), ProcessId { pid: 5, start_time: 5 }).await;
+    store_contract(
+        &FakeState::new(),
+        ProcessId {
+            pid: 5,
+            start_time: 5,
+        },
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -144,7 +172,10 @@ fn another_store_on_the_same_directory_sees_the_records() {
 /// Starts a shell that says its children's pids and then waits.
 fn start(script: &str, marker: Option<&(String, String)>) -> (Child, Vec<u32>) {
     let mut command = Command::new("/bin/sh");
-    command.args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::piped());
+    command
+        .args(["-c", script])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
     if let Some((name, value)) = marker {
         command.env(name, value);
     }
@@ -156,12 +187,18 @@ fn start(script: &str, marker: Option<&(String, String)>) -> (Child, Vec<u32>) {
         out.read_exact(&mut byte).unwrap();
         said.push(char::from(byte[0]));
     }
-    let pids = said.split_whitespace().map(|pid| pid.parse().unwrap()).collect();
+    let pids = said
+        .split_whitespace()
+        .map(|pid| pid.parse().unwrap())
+        .collect();
     (child, pids)
 }
 
 fn is_alive(pid: u32) -> bool {
-    proc::snapshot().unwrap().get(pid).is_some_and(|row| row.alive)
+    proc::snapshot()
+        .unwrap()
+        .get(pid)
+        .is_some_and(|row| row.alive)
 }
 
 #[tokio::test]
@@ -186,7 +223,11 @@ async fn what_is_left_of_a_dead_session_is_killed_and_removed_and_nothing_else()
     assert_eq!(reaped[0].killed, 6);
     assert!(reaped[0].dir_removed);
     assert!(!orphan.runtime_dir.exists());
-    for pid in below.iter().chain(&children).chain(&[supervisor.id(), marked.id()]) {
+    for pid in below
+        .iter()
+        .chain(&children)
+        .chain(&[supervisor.id(), marked.id()])
+    {
         assert!(!is_alive(*pid), "{pid}");
     }
     for pid in others.iter().chain(&[other.id()]) {
@@ -198,7 +239,13 @@ async fn what_is_left_of_a_dead_session_is_killed_and_removed_and_nothing_else()
     marked.wait().unwrap();
 
     // The same reaping ends the other family when its owner is gone.
-    world.store.write(&SessionRecord { owner: dead(), ..living }).unwrap();
+    world
+        .store
+        .write(&SessionRecord {
+            owner: dead(),
+            ..living
+        })
+        .unwrap();
     assert_eq!(world.store.reap().await[0].killed, 3);
     other.wait().unwrap();
     assert!(world.store.list().is_empty());
@@ -210,7 +257,10 @@ async fn a_reused_pid_of_a_supervisor_is_not_touched() {
     let mut bystander = Command::new("sleep").arg("600").spawn().unwrap();
     let id = identity(&bystander);
     let mut orphan = record("orphan", dead(), 1);
-    orphan.supervisor = Some(ProcessId { start_time: id.start_time + 1, ..id });
+    orphan.supervisor = Some(ProcessId {
+        start_time: id.start_time + 1,
+        ..id
+    });
     // An empty marker marks nobody.
     orphan.marker = (String::new(), String::new());
     world.store.write(&orphan).unwrap();

@@ -67,7 +67,12 @@ impl RealRig {
     fn new() -> Self {
         let (clock, records) = (FakeClock::new(), Records::new());
         let tail = TailFollower::start(LAUNCH, Arc::clone(&records) as _, clock.port());
-        Self { dir: tempfile::tempdir().unwrap(), clock, records, tail }
+        Self {
+            dir: tempfile::tempdir().unwrap(),
+            clock,
+            records,
+            tail,
+        }
     }
 }
 
@@ -90,7 +95,12 @@ impl Rig for RealRig {
     }
 
     fn truncate(&mut self, path: &Path, length: u64) {
-        fs::OpenOptions::new().write(true).open(path).unwrap().set_len(length).unwrap();
+        fs::OpenOptions::new()
+            .write(true)
+            .open(path)
+            .unwrap()
+            .set_len(length)
+            .unwrap();
     }
 
     fn replace(&mut self, path: &Path, bytes: &[u8]) {
@@ -130,7 +140,11 @@ impl FakeRig {
         let records = Records::new();
         let (tail, control) =
             FakeTail::new(LAUNCH, Arc::clone(&records) as _, FakeClock::new().port());
-        Self { records, tail, control }
+        Self {
+            records,
+            tail,
+            control,
+        }
     }
 }
 
@@ -152,7 +166,8 @@ impl Rig for FakeRig {
     }
 
     fn truncate(&mut self, path: &Path, length: u64) {
-        self.control.truncate(path, usize::try_from(length).unwrap());
+        self.control
+            .truncate(path, usize::try_from(length).unwrap());
     }
 
     fn replace(&mut self, path: &Path, bytes: &[u8]) {
@@ -169,7 +184,11 @@ impl Rig for FakeRig {
 }
 
 fn line(file: FileKey, offset: u64, text: &str) -> Raw {
-    Raw::Line { file, offset, text: text.into() }
+    Raw::Line {
+        file,
+        offset,
+        text: text.into(),
+    }
 }
 
 fn note(file: FileKey, note: TailNote) -> Raw {
@@ -183,14 +202,20 @@ fn a_file_that_appears_later_is_read_whole(rig: &mut dyn Rig) {
     rig.append(&path, b"one\ntw");
     assert_eq!(rig.look(), [note(A, TailNote::Appeared), line(A, 0, "one")]);
     rig.append(&path, b"o\r\n\nthree\n");
-    assert_eq!(rig.look(), [line(A, 4, "two\r"), line(A, 9, ""), line(A, 10, "three")]);
+    assert_eq!(
+        rig.look(),
+        [line(A, 4, "two\r"), line(A, 9, ""), line(A, 10, "three")]
+    );
     assert_eq!(rig.look(), []);
 }
 
 fn following_begins_where_it_is_asked_to(rig: &mut dyn Rig) {
     let path = rig.path("a.jsonl");
     rig.append(&path, b"one\ntwo\nto");
-    assert_eq!(rig.follow(A, &path, 4), [note(A, TailNote::Appeared), line(A, 4, "two")]);
+    assert_eq!(
+        rig.follow(A, &path, 4),
+        [note(A, TailNote::Appeared), line(A, 4, "two")]
+    );
     rig.prepare();
     rig.tail().follow_from_end(B, path.clone());
     rig.append(&path, b"rn\nnew\n");
@@ -199,7 +224,14 @@ fn following_begins_where_it_is_asked_to(rig: &mut dyn Rig) {
     seen.extend(rig.look());
     seen.sort_by_key(|raw| matches!(raw, Raw::Line { file: B, .. } | Raw::Tail { file: B, .. }));
     let whole = [line(A, 8, "torn"), line(A, 13, "new")];
-    assert_eq!(seen, [&whole[..], &[note(B, TailNote::Appeared), line(B, 13, "new")]].concat());
+    assert_eq!(
+        seen,
+        [
+            &whole[..],
+            &[note(B, TailNote::Appeared), line(B, 13, "new")]
+        ]
+        .concat()
+    );
 }
 
 fn a_shrunk_file_is_announced_and_goes_on(rig: &mut dyn Rig) {
@@ -217,7 +249,11 @@ fn another_file_at_the_path_is_read_from_its_start(rig: &mut dyn Rig) {
     rig.append(&path, b"one\n");
     rig.follow(A, &path, 0);
     rig.replace(&path, b"longer than before\nb\n");
-    let expected = [note(A, TailNote::Replaced), line(A, 0, "longer than before"), line(A, 19, "b")];
+    let expected = [
+        note(A, TailNote::Replaced),
+        line(A, 0, "longer than before"),
+        line(A, 19, "b"),
+    ];
     assert_eq!(rig.look(), expected);
     rig.remove(&path);
     assert_eq!(rig.look(), []);
@@ -232,12 +268,22 @@ fn several_files_are_followed_until_forgotten(rig: &mut dyn Rig) {
     rig.follow(B, &b, 0);
     rig.append(&b, b"b1\n");
     rig.append(&a, b"a2\n");
-    assert_eq!(rig.look(), [line(A, 3, "a2"), note(B, TailNote::Appeared), line(B, 0, "b1")]);
+    assert_eq!(
+        rig.look(),
+        [
+            line(A, 3, "a2"),
+            note(B, TailNote::Appeared),
+            line(B, 0, "b1")
+        ]
+    );
     rig.tail().forget(A);
     rig.append(&a, b"a3\n");
     rig.append(&b, b"b2\n");
     assert_eq!(rig.look(), [line(B, 3, "b2")]);
-    assert_eq!(rig.follow(A, &a, 6), [note(A, TailNote::Appeared), line(A, 6, "a3")]);
+    assert_eq!(
+        rig.follow(A, &a, 6),
+        [note(A, TailNote::Appeared), line(A, 6, "a3")]
+    );
 }
 
 fn what_is_too_long_or_no_utf_8_is_announced(rig: &mut dyn Rig) {
@@ -250,7 +296,12 @@ fn what_is_too_long_or_no_utf_8_is_announced(rig: &mut dyn Rig) {
         note(A, TailNote::Appeared),
         line(A, 0, "a\u{fffd}b"),
         note(A, TailNote::Repaired),
-        note(A, TailNote::Oversize { bytes: MAX_LINE as u64 + 1 }),
+        note(
+            A,
+            TailNote::Oversize {
+                bytes: MAX_LINE as u64 + 1,
+            },
+        ),
         line(A, MAX_LINE as u64 + 6, "ok"),
     ];
     assert_eq!(rig.follow(A, &path, 0), expected);
@@ -314,7 +365,10 @@ fn the_task_ends_with_its_follower() {
     drop(rig);
     let deadline = std::time::Instant::now() + support::PATIENCE;
     while records.upgrade().is_some() {
-        assert!(std::time::Instant::now() < deadline, "the task still holds the inbox");
+        assert!(
+            std::time::Instant::now() < deadline,
+            "the task still holds the inbox"
+        );
         std::thread::yield_now();
     }
 }

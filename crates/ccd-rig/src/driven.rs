@@ -5,7 +5,10 @@
 
 use std::{
     path::PathBuf,
-    sync::atomic::{AtomicU32, Ordering},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 use ccd_api::{ClaudeSession, Error, Options, Permissions};
@@ -53,6 +56,7 @@ pub enum DrivenError {
 pub struct Driven {
     rig: Rig,
     traces: AtomicU32,
+    runtime_dirs: Mutex<Vec<PathBuf>>,
 }
 
 impl Driven {
@@ -73,7 +77,7 @@ impl Driven {
     }
 
     fn of(rig: Rig) -> Self {
-        Self { rig, traces: AtomicU32::new(0) }
+        Self { rig, traces: AtomicU32::new(0), runtime_dirs: Mutex::default() }
     }
 
     /// The rig.
@@ -115,7 +119,17 @@ impl Driven {
     /// # Errors
     /// The session did not become ready.
     pub async fn start(&self, permissions: Permissions) -> Result<ClaudeSession, DrivenError> {
-        Ok(ClaudeSession::start(self.options(permissions)?).await?)
+        let session = ClaudeSession::start(self.options(permissions)?).await?;
+        self.note_runtime_dirs();
+        Ok(session)
+    }
+
+    /// Notes the runtime directories of the sessions that live now: each must be gone when the rig is finished. They lie
+    /// outside of the rig's own directory. Call it after a start with options of one's own.
+    pub fn note_runtime_dirs(&self) {
+        let recorded = ccd_runtime::list_sessions(self.state_dir().to_str()).unwrap_or_default();
+        let dirs = recorded.into_iter().map(|session| PathBuf::from(session.runtime_dir));
+        self.runtime_dirs.lock().unwrap_or_else(PoisonError::into_inner).extend(dirs);
     }
 
     /// Every trace recorded so far.
@@ -143,18 +157,23 @@ impl Driven {
         Ok(traces.len())
     }
 
-    /// Ends the rig after its sessions were closed: every trace replays, no record, process, socket or directory is left.
+    /// Ends the rig after its sessions were closed: every trace replays, no record, runtime directory, process, socket
+    /// or directory is left.
     ///
     /// # Errors
     /// What is left or differs.
     pub fn finish(self) -> Result<StopReport, DrivenError> {
         let replayed = self.replay();
         let state_dir = self.state_dir();
-        let left: Vec<String> = ccd_runtime::list_sessions(state_dir.to_str())
+        let mut left: Vec<String> = ccd_runtime::list_sessions(state_dir.to_str())
             .unwrap_or_default()
             .into_iter()
             .map(|session| format!("the record of session {}", session.session))
             .collect();
+        let dirs = self.runtime_dirs.into_inner().unwrap_or_else(PoisonError::into_inner);
+        left.extend(
+            dirs.iter().filter(|dir| dir.exists()).map(|dir| format!("the runtime directory {}", dir.display())),
+        );
         let report = self.rig.finish()?;
         replayed?;
         if left.is_empty() { Ok(report) } else { Err(DrivenError::Left { left }) }

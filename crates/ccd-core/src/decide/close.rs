@@ -92,7 +92,7 @@ fn closed_before_delivery(cx: &mut Cx<'_>, turn: TurnKey) {
 /// Leaves by the exit command when nothing runs and the composer is clean, else by a signal.
 fn leave(cx: &mut Cx<'_>) {
     let clean = cx.s().composer() == Some(&Composer::Empty) && cx.s().session.dirty.is_none();
-    let ready = cx.s().session.hook_started && cx.s().open_turns.is_empty();
+    let ready = cx.s().session.hook_started && cx.s().open_turns.is_empty() && cx.s().job.is_none();
     if clean && ready && cx.s().background.is_empty() && cx.s().open_agents.is_empty() {
         let text = cx.config.vocabulary.exit_command.clone();
         jobs::start(cx, JobWhat::Exit, text);

@@ -18,7 +18,7 @@ use ccd_model::{
 use crate::{
     cx::Cx,
     deadlines::Row,
-    decide::{agents, effects, interrupt, prompts, tools, turns},
+    decide::{agents, effects, interrupt, prompts, stop, tools, turns},
     evolve::{Change, PermissionChange, ToolChange},
     input::DiagnosticKind,
     permission_policy::{self, Verdict},
@@ -37,12 +37,18 @@ pub(crate) struct Request<'a> {
 
 /// PermissionRequest, held open by the hook thread.
 pub(crate) fn asked(cx: &mut Cx<'_>, hold: HoldId, request: &Request<'_>) {
-    if cx.s().ids.holds.contains_key(&hold) {
+    if cx.s().ids.holds.contains_key(&hold) || cx.s().tombs.has(&alloc::format!("{hold}")) {
         cx.diag(DiagnosticKind::Duplicate, alloc::format!("hold {hold}"));
         return;
     }
     let main = request.agent.is_none();
-    let turn = prompts::turn_of_hook(cx, request.prompt_id, main);
+    let mut turn = prompts::turn_of_hook(cx, request.prompt_id, main);
+    if main
+        && let Some(ended) = turn.filter(|key| cx.s().turn(*key).is_none_or(|t| t.status.ended()))
+    {
+        stop::went_on(cx, ended);
+        turn = None;
+    }
     let agent = request
         .agent
         .and_then(|agent| agents::ensure(cx, agent, turn));

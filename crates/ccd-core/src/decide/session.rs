@@ -6,7 +6,7 @@ use ccd_model::{
     event::{Alert, DomainEvent},
     fact::Source,
     intent::Intent,
-    observation::{Observation as O, Observed, RegistryStatus},
+    observation::{Observation as O, Observed, RegistryStatus, StartSource},
     status::Lifecycle,
 };
 
@@ -26,7 +26,17 @@ pub(crate) fn of_this_generation(cx: &mut Cx<'_>, observed: &Observed) -> bool {
         return true;
     }
     if cx.s().session.past_ids.contains(id) {
-        return joins_on_ids(&observed.what);
+        let reopened = matches!(
+            observed.what,
+            O::SessionStarted {
+                start: StartSource::Resume,
+                ..
+            }
+        );
+        if reopened {
+            open_generation(cx, id, &observed.what);
+        }
+        return reopened || joins_on_ids(&observed.what);
     }
     if cx.s().life() == Lifecycle::Starting {
         let named = matches!(observed.what, O::SessionStarted { .. } | O::Registry { .. });

@@ -30,6 +30,7 @@ pub(crate) fn launched(cx: &mut Cx<'_>, launch: Launch, info: &Launched) {
     cx.session(SessionChange::Launched(launch, info.clone()));
     let ms = cx.config.limits.start_ms;
     cx.arm_for(Row::Start, 0, ms);
+    check(cx);
 }
 
 /// SessionStart.

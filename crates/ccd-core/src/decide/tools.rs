@@ -333,8 +333,14 @@ pub(crate) fn batch(cx: &mut Cx<'_>, calls: &[BatchCall], agent: Option<&AgentRe
             | None => {}
         }
     }
-    let agent = agent.and_then(|agent| cx.s().ids.agents.get(&agent.id).copied());
-    effects::next_step(cx, agent);
+    match agent {
+        None => effects::next_step(cx, None),
+        Some(agent) => {
+            if let Some(key) = cx.s().ids.agents.get(&agent.id).copied() {
+                effects::next_step(cx, Some(key));
+            }
+        }
+    }
 }
 
 /// Claude's auto mode refused a tool.

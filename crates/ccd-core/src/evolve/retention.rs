@@ -1,6 +1,8 @@
 //! The retention window: the last ended turns are held in full, the ids of older entities are buried.
 //! An entity outside a retained turn is forgotten as soon as it has ended.
 
+use alloc::{string::ToString, sync::Arc};
+
 use ccd_model::ids::{AgentKey, PermissionKey, ToolKey, TurnKey};
 
 use crate::state::Domain;
@@ -75,6 +77,7 @@ pub(super) fn permission_if_ended(d: &mut Domain, key: PermissionKey) {
         .is_some_and(|p| p.status.ended() && !held(d, p.turn));
     if gone && let Some(permission) = d.permissions.remove(&key) {
         d.ids.holds.remove(&permission.hold);
+        d.tombs.bury(Arc::from(permission.hold.to_string()));
     }
 }
 

@@ -19,14 +19,18 @@ pub(super) fn apply(d: &mut Domain, change: C) -> bool {
         }
         C::Time(at) => d.now = d.now.max(at),
         C::Launched(launch, info) => {
-            s.launch = Some(launch);
-            s.id = info.session_id.clone();
+            // What Claude reported before the launcher did still holds, unless it was an earlier process.
+            if s.launch.replace(launch).is_some() {
+                s.hook_started = false;
+                s.claude_pid = None;
+                d.screen = None;
+                d.registry = None;
+            }
+            if !s.hook_started {
+                s.id = info.session_id.clone();
+            }
             s.other_stop_hooks = info.other_stop_hooks;
             s.launched = Some(info);
-            s.hook_started = false;
-            s.claude_pid = None;
-            d.screen = None;
-            d.registry = None;
         }
         C::Life(to, source) => return s.life.advance(to, source),
         C::HookStarted => s.hook_started = true,
@@ -35,6 +39,7 @@ pub(super) fn apply(d: &mut Domain, change: C) -> bool {
         C::Version(version) => s.claude_version = Some(version),
         C::Id(id) => s.id = id,
         C::Generation(id) => {
+            s.past_ids.retain(|past| *past != id);
             s.past_ids.push_back(core::mem::replace(&mut s.id, id));
             if s.past_ids.len() > PAST_IDS {
                 s.past_ids.pop_front();

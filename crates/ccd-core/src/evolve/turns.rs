@@ -16,8 +16,9 @@ pub(super) fn open(d: &mut Domain, turn: Turn) -> bool {
     }
     if turn.status.get() == TurnStatus::Queued {
         d.queue.push_back(key);
+    } else {
+        d.open_turns.insert(key);
     }
-    d.open_turns.insert(key);
     d.turns.insert(key, turn);
     true
 }
@@ -35,7 +36,8 @@ pub(super) fn apply(d: &mut Domain, key: TurnKey, change: C) -> bool {
             if to == TurnStatus::Running && turn.started_at.is_none() {
                 turn.started_at = Some(now);
             }
-            d.queue.retain(|held| *held != key);
+            d.open_turns.insert(key);
+            leave_queue(d, key);
         }
         C::PromptId(id) => {
             turn.prompt_id = Some(id.clone());
@@ -79,7 +81,7 @@ pub(super) fn apply(d: &mut Domain, key: TurnKey, change: C) -> bool {
             turn.text = text;
             turn.returned = returned;
             turn.ended_at = Some(now);
-            d.queue.retain(|held| *held != key);
+            leave_queue(d, key);
             d.open_turns.remove(&key);
             d.ended_turns.push_back(key);
             d.last_ended = Some(key);
@@ -88,6 +90,14 @@ pub(super) fn apply(d: &mut Domain, key: TurnKey, change: C) -> bool {
         C::Settled => turn.settled = true,
     }
     true
+}
+
+fn leave_queue(d: &mut Domain, key: TurnKey) {
+    if d.queue.front() == Some(&key) {
+        d.queue.pop_front();
+    } else {
+        d.queue.retain(|held| *held != key);
+    }
 }
 
 fn sum(a: Usage, b: Usage) -> Usage {

@@ -41,7 +41,6 @@ pub(crate) fn pump(cx: &mut Cx<'_>) {
             cx.disarm(Row::ComposerFree, front.0);
             jobs::start_clear(cx);
         }
-        Free::NotSeen => {}
         Free::No(_) => cx.arm_once(Row::ComposerFree, front.0),
     }
 }
@@ -109,8 +108,6 @@ fn busy_without_a_turn(d: &Domain) -> bool {
 enum Free {
     Yes,
     Ours,
-    /// Text of ours may have come back after the last capture.
-    NotSeen,
     No(&'static str),
 }
 
@@ -126,7 +123,9 @@ fn composer_state(d: &Domain) -> Free {
         Some(Surface::ExitDialog) => Free::No("the exit dialog"),
         Some(Surface::Modal { .. } | Surface::UnknownModal { .. }) => Free::No("a dialog"),
         Some(Surface::Main) => match d.composer() {
-            Some(Composer::Empty) if d.session.dirty.is_some() => Free::NotSeen,
+            Some(Composer::Empty) if d.session.dirty.is_some() => {
+                Free::No("a composer that may have changed since it was seen")
+            }
             Some(Composer::Empty) => Free::Yes,
             Some(Composer::Text { .. }) if d.session.dirty.is_some() => Free::Ours,
             Some(Composer::Text { .. }) => Free::No("text that is not ours"),

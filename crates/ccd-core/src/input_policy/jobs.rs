@@ -41,6 +41,8 @@ const ENTER_EXTRA_MS: u32 = 2_000;
 const LARGE: usize = 256 * 1_024;
 /// The receipt deadline of a large text, milliseconds.
 const LARGE_RECEIPT_MS: u64 = 4_000;
+/// So long after the editor returned, milliseconds, a capture may still show the text from before.
+const CLEAR_PAINT_MS: u64 = 300;
 /// A text is injected at most so often.
 pub(super) const INJECTS: u8 = 2;
 /// The composer is cleared at most so often.
@@ -400,7 +402,8 @@ pub(crate) fn on_screen(cx: &mut Cx<'_>, changed: bool) {
         Phase::LateReceipt if seen >= 2 => still_there(cx, &job),
         Phase::ClearSeen if seen >= 2 => end::cleared(cx),
         Phase::ClearSeen
-            if cx.s().screen_stable()
+            if cx.now().since(job.since) >= CLEAR_PAINT_MS
+                && cx.s().screen_stable()
                 && matches!(cx.s().composer(), Some(Composer::Text { .. })) =>
         {
             end::not_cleared(cx);

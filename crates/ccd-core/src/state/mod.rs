@@ -45,7 +45,7 @@ pub(crate) struct Domain {
     pub(crate) turns: BTreeMap<TurnKey, Turn>,
     /// Held prompts, oldest first.
     pub(crate) queue: VecDeque<TurnKey>,
-    /// Turns that have not ended, held ones included.
+    /// Turns that are being delivered, run or are stopping.
     pub(crate) open_turns: BTreeSet<TurnKey>,
     /// Ended turns that are still held in full, in the order of their ends.
     pub(crate) ended_turns: VecDeque<TurnKey>,

@@ -128,6 +128,7 @@ fn phase(call: &Call) -> Option<CallPhase> {
 pub(crate) fn quiescent(d: &Domain) -> bool {
     d.life() == Lifecycle::Ready
         && d.open_turns.is_empty()
+        && d.queue.is_empty()
         && d.open_agents.is_empty()
         && d.background.is_empty()
         && d.job.is_none()

@@ -60,7 +60,13 @@ impl FollowedFile {
             From::Byte(byte) => byte,
             From::End => std::fs::metadata(&path).map_or(0, |metadata| metadata.len()),
         };
-        Self { path, splitter: LineSplitter::new(next), next, open: None, aligned: false }
+        Self {
+            path,
+            splitter: LineSplitter::new(next),
+            next,
+            open: None,
+            aligned: false,
+        }
     }
 
     /// Reads one chunk of what is new. Returns whether there may be more; a file that cannot be read now has nothing
@@ -87,7 +93,9 @@ impl FollowedFile {
                 out.push(Found::Note(TailNote::Appeared));
             }
         }
-        let Some(file) = &self.open else { return Ok(false) };
+        let Some(file) = &self.open else {
+            return Ok(false);
+        };
         let size = file.metadata()?.len();
         if size < self.next {
             out.push(Found::Note(TailNote::Shrank));
@@ -117,7 +125,11 @@ impl FollowedFile {
         self.aligned = true;
         self.next = self.next.saturating_add(fresh.len() as u64);
         self.splitter.push(fresh, &mut |piece| match piece {
-            Piece::Line { offset, text, repaired } => {
+            Piece::Line {
+                offset,
+                text,
+                repaired,
+            } => {
                 out.push(Found::Line { offset, text });
                 if repaired {
                     out.push(Found::Note(TailNote::Repaired));
@@ -158,7 +170,10 @@ mod tests {
     }
 
     fn line(offset: u64, text: &str) -> Found {
-        Found::Line { offset, text: text.into() }
+        Found::Line {
+            offset,
+            text: text.into(),
+        }
     }
 
     use Found::Note;
@@ -180,7 +195,11 @@ mod tests {
     fn from_the_end_a_torn_line_is_dropped_and_what_follows_is_whole() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("t");
-        for (before, added) in [(&b"old\nto"[..], &b"rn\nnew\n"[..]), (b"old\ntorn", b"\nnew\n"), (b"old1\nold2\n", b"new\n")] {
+        for (before, added) in [
+            (&b"old\nto"[..], &b"rn\nnew\n"[..]),
+            (b"old\ntorn", b"\nnew\n"),
+            (b"old1\nold2\n", b"new\n"),
+        ] {
             fs::write(&path, before).unwrap();
             let mut file = FollowedFile::new(path.clone(), From::End);
             assert_eq!(all(&mut file), [Note(TailNote::Appeared)]);
@@ -197,7 +216,12 @@ mod tests {
         append(&path, b"one\ntwo\nthree\npart");
         let mut file = FollowedFile::new(path.clone(), From::Byte(0));
         assert_eq!(all(&mut file).len(), 4);
-        fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(8).unwrap();
+        fs::OpenOptions::new()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_len(8)
+            .unwrap();
         assert_eq!(all(&mut file), [Note(TailNote::Shrank)]);
         append(&path, b"four\n");
         assert_eq!(all(&mut file), [line(8, "four")]);
@@ -225,7 +249,11 @@ mod tests {
         let other = dir.path().join("other");
         append(&other, b"a longer first line\nb\n");
         fs::rename(&other, &path).unwrap();
-        let expected = [Note(TailNote::Replaced), line(0, "a longer first line"), line(20, "b")];
+        let expected = [
+            Note(TailNote::Replaced),
+            line(0, "a longer first line"),
+            line(20, "b"),
+        ];
         assert_eq!(all(&mut file), expected);
         fs::remove_file(&path).unwrap();
         assert_eq!(all(&mut file), []);

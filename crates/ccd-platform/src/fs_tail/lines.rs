@@ -60,7 +60,12 @@ impl LineSplitter {
     /// The same with another limit.
     #[must_use]
     pub fn with_limit(offset: u64, limit: usize) -> Self {
-        Self { limit, line_start: offset, partial: Vec::new(), mode: Mode::Keep }
+        Self {
+            limit,
+            line_start: offset,
+            partial: Vec::new(),
+            mode: Mode::Keep,
+        }
     }
 
     /// Whether the next byte begins a line.
@@ -139,10 +144,18 @@ impl LineSplitter {
 
 fn line(offset: u64, bytes: &[u8]) -> Piece {
     match std::str::from_utf8(bytes) {
-        Ok(text) => Piece::Line { offset, text: text.into(), repaired: false },
+        Ok(text) => Piece::Line {
+            offset,
+            text: text.into(),
+            repaired: false,
+        },
         Err(_) => {
             let text = String::from_utf8_lossy(bytes).into();
-            Piece::Line { offset, text, repaired: true }
+            Piece::Line {
+                offset,
+                text,
+                repaired: true,
+            }
         }
     }
 }
@@ -163,19 +176,35 @@ mod tests {
     }
 
     fn text(offset: u64, text: &str) -> Piece {
-        Piece::Line { offset, text: text.into(), repaired: false }
+        Piece::Line {
+            offset,
+            text: text.into(),
+            repaired: false,
+        }
     }
 
     #[test]
     fn whole_lines_come_out_with_their_offsets_and_a_partial_one_waits() {
-        assert_eq!(split(&[b"ab\n\ncd\r\npart"], 10), [text(0, "ab"), text(3, ""), text(4, "cd\r")]);
+        assert_eq!(
+            split(&[b"ab\n\ncd\r\npart"], 10),
+            [text(0, "ab"), text(3, ""), text(4, "cd\r")]
+        );
         assert_eq!(split(&[b"par", b"t", b"ial\nx"], 10), [text(0, "partial")]);
     }
 
     #[test]
     fn a_line_over_the_limit_is_discarded_and_the_next_one_is_whole() {
         let pieces = split(&[b"0123", b"4567", b"89\n", b"ok\n"], 5);
-        assert_eq!(pieces, [Piece::Oversize { offset: 0, bytes: 10 }, text(11, "ok")]);
+        assert_eq!(
+            pieces,
+            [
+                Piece::Oversize {
+                    offset: 0,
+                    bytes: 10
+                },
+                text(11, "ok")
+            ]
+        );
         assert_eq!(split(&[b"01234\n"], 5), [text(0, "01234")]);
     }
 
@@ -188,14 +217,31 @@ mod tests {
         }
         let mut out = Vec::new();
         splitter.push(b"\n", &mut |piece| out.push(piece));
-        assert_eq!(out, [Piece::Oversize { offset: 0, bytes: 90_000 }]);
+        assert_eq!(
+            out,
+            [Piece::Oversize {
+                offset: 0,
+                bytes: 90_000
+            }]
+        );
     }
 
     #[test]
     fn invalid_utf_8_is_repaired_and_said() {
-        let repaired = |offset, text: &str| Piece::Line { offset, text: text.into(), repaired: true };
+        let repaired = |offset, text: &str| Piece::Line {
+            offset,
+            text: text.into(),
+            repaired: true,
+        };
         let pieces = split(&[b"a\xffb\n\xf0\x9f\x98", b"\x80\n\xf0\x9f\n"], 10);
-        assert_eq!(pieces, [repaired(0, "a\u{fffd}b"), text(4, "\u{1f600}"), repaired(9, "\u{fffd}")]);
+        assert_eq!(
+            pieces,
+            [
+                repaired(0, "a\u{fffd}b"),
+                text(4, "\u{1f600}"),
+                repaired(9, "\u{fffd}")
+            ]
+        );
     }
 
     #[test]

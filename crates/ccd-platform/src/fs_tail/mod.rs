@@ -140,7 +140,11 @@ impl Follower {
             more |= file.poll(&mut found);
             for found in found.drain(..) {
                 let raw = match found {
-                    Found::Line { offset, text } => Raw::Line { file: *key, offset, text },
+                    Found::Line { offset, text } => Raw::Line {
+                        file: *key,
+                        offset,
+                        text,
+                    },
                     Found::Note(note) => Raw::Tail { file: *key, note },
                 };
                 self.inbox.push(self.launch, self.clock.now(), raw);

@@ -19,7 +19,9 @@ const COMMAND: &str = "command";
 const UNREADABLE: &str = "(the call could not be read)";
 
 /// Words after which a shell reads a new command, so that they may stand before one.
-const SHELL_WORDS: [&str; 9] = ["!", "then", "do", "else", "elif", "if", "while", "until", "time"];
+const SHELL_WORDS: [&str; 9] = [
+    "!", "then", "do", "else", "elif", "if", "while", "until", "time",
+];
 
 /// A denial.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,8 +38,12 @@ pub(super) fn judge(rules: &[DenyRule], body: &str) -> Option<Denial> {
         rule: UNREADABLE.to_owned(),
         reason: "The tool call could not be read, so it was denied.".to_owned(),
     };
-    let Some(fields) = Fields::parse(body) else { return Some(unreadable()) };
-    let Some(tool) = fields.text(TOOL_NAME) else { return Some(unreadable()) };
+    let Some(fields) = Fields::parse(body) else {
+        return Some(unreadable());
+    };
+    let Some(tool) = fields.text(TOOL_NAME) else {
+        return Some(unreadable());
+    };
     let named = rules.iter().filter(|rule| names(&rule.tool, &tool));
     let mut command: Option<Option<String>> = None;
     for rule in named {
@@ -68,7 +74,11 @@ fn names(pattern: &str, tool: &str) -> bool {
 }
 
 fn matches(rule: &DenyRule, command: &str) -> bool {
-    let exact = |part: &str| rule.command_exact.as_ref().is_some_and(|exact| part == exact.trim());
+    let exact = |part: &str| {
+        rule.command_exact
+            .as_ref()
+            .is_some_and(|exact| part == exact.trim())
+    };
     let prefix = |part: &str| {
         let wanted = rule.command_prefix.as_deref().map(str::trim_end);
         wanted.is_some_and(|wanted| begins(part, wanted))
@@ -79,8 +89,13 @@ fn matches(rule: &DenyRule, command: &str) -> bool {
 /// The parts of a command line that may be commands, each also without what may stand before a command.
 fn parts(command: &str) -> impl Iterator<Item = &str> {
     let whole = std::iter::once(command.trim());
-    let cut = command.split(['&', '|', ';', '\n', '\r', '(', ')', '{', '}', '`']).map(str::trim);
-    whole.chain(cut).flat_map(|part| [part, bare(part)]).filter(|part| !part.is_empty())
+    let cut = command
+        .split(['&', '|', ';', '\n', '\r', '(', ')', '{', '}', '`'])
+        .map(str::trim);
+    whole
+        .chain(cut)
+        .flat_map(|part| [part, bare(part)])
+        .filter(|part| !part.is_empty())
 }
 
 /// Strips shell words, assignments, and quoting in front of the command's name.
@@ -100,7 +115,9 @@ fn bare(part: &str) -> &str {
 
 /// Whether `part` begins with `prefix` and the prefix ends a word there.
 fn begins(part: &str, prefix: &str) -> bool {
-    let Some(rest) = part.strip_prefix(prefix) else { return false };
+    let Some(rest) = part.strip_prefix(prefix) else {
+        return false;
+    };
     let in_word = |c: char| c.is_alphanumeric() || "_-./=:+@%,".contains(c);
     !rest.starts_with(in_word)
 }
@@ -144,7 +161,11 @@ mod tests {
             ("mcp__demo__*", "mcp__demo2__echo", false),
             ("*", "anything", true),
         ] {
-            assert_eq!(denied(&rule(pattern, None, None), &call(tool, "x")), expected, "{pattern} {tool}");
+            assert_eq!(
+                denied(&rule(pattern, None, None), &call(tool, "x")),
+                expected,
+                "{pattern} {tool}"
+            );
         }
     }
 
@@ -152,13 +173,42 @@ mod tests {
     fn a_command_prefix_matches_any_part_at_a_word_boundary() {
         let rm = rule("Bash", Some("rm"), None);
         for command in [
-            "rm", "rm -rf x", "  rm x", "cd a && rm x", "a||rm x", "a;rm x", "a | rm", "a\nrm x", "a & rm x",
-            "(rm x)", "echo `rm x`", "echo $(rm x)", "{ rm x; }", "A=1 B=2 rm x", "if true; then rm x; fi",
-            "! rm x", "\\rm x", "\"rm\" x", "rm\tx", "rm>x", "a;;rm", "rm\"\" x",
+            "rm",
+            "rm -rf x",
+            "  rm x",
+            "cd a && rm x",
+            "a||rm x",
+            "a;rm x",
+            "a | rm",
+            "a\nrm x",
+            "a & rm x",
+            "(rm x)",
+            "echo `rm x`",
+            "echo $(rm x)",
+            "{ rm x; }",
+            "A=1 B=2 rm x",
+            "if true; then rm x; fi",
+            "! rm x",
+            "\\rm x",
+            "\"rm\" x",
+            "rm\tx",
+            "rm>x",
+            "a;;rm",
+            "rm\"\" x",
         ] {
             assert!(denied(&rm, &call("Bash", command)), "{command:?}");
         }
-        for command in ["", "rmdir x", "rm-all", "echo rm", "rm.sh", "ls rm", "grep -r m", "r m", "rm=1"] {
+        for command in [
+            "",
+            "rmdir x",
+            "rm-all",
+            "echo rm",
+            "rm.sh",
+            "ls rm",
+            "grep -r m",
+            "r m",
+            "rm=1",
+        ] {
             assert!(!denied(&rm, &call("Bash", command)), "{command:?}");
         }
         let push = rule("Bash", Some("git push "), None);
@@ -176,7 +226,11 @@ mod tests {
             ("npm test -- -x", false),
             ("npm tests", false),
         ] {
-            assert_eq!(denied(&exact, &call("Bash", command)), expected, "{command:?}");
+            assert_eq!(
+                denied(&exact, &call("Bash", command)),
+                expected,
+                "{command:?}"
+            );
         }
         let compound = rule("Bash", None, Some("a && b"));
         assert!(denied(&compound, &call("Bash", "a && b")));
@@ -189,7 +243,12 @@ mod tests {
             assert_eq!(judge(&[], body).unwrap().rule, UNREADABLE, "{body:?}");
         }
         let no_command = "{\"tool_name\":\"Bash\",\"tool_input\":{\"command\":7}}";
-        assert_eq!(judge(&[rule("Bash", Some("rm"), None)], no_command).unwrap().rule, UNREADABLE);
+        assert_eq!(
+            judge(&[rule("Bash", Some("rm"), None)], no_command)
+                .unwrap()
+                .rule,
+            UNREADABLE
+        );
         assert_eq!(judge(&[rule("Other", Some("rm"), None)], no_command), None);
         assert_eq!(judge(&[], no_command), None);
     }

@@ -16,8 +16,16 @@ pub(super) struct Ruling {
 }
 
 /// Rules on `prompt` (`None`: it could not be read). A prompt that begins with one of `internal` is Claude's own.
-pub(super) fn rule(guard: Option<&PromptGuard>, prompt: Option<&str>, internal: &[String]) -> Ruling {
-    let ruling = |verdict, block, disarm| Ruling { verdict, block, disarm };
+pub(super) fn rule(
+    guard: Option<&PromptGuard>,
+    prompt: Option<&str>,
+    internal: &[String],
+) -> Ruling {
+    let ruling = |verdict, block, disarm| Ruling {
+        verdict,
+        block,
+        disarm,
+    };
     let Some(guard) = guard else {
         return ruling(Verdict::Foreign, false, false);
     };
@@ -35,7 +43,9 @@ pub(super) fn rule(guard: Option<&PromptGuard>, prompt: Option<&str>, internal: 
 }
 
 fn is_internal(prompt: &str, internal: &[String]) -> bool {
-    internal.iter().any(|prefix| !prefix.is_empty() && prompt.starts_with(prefix.as_str()))
+    internal
+        .iter()
+        .any(|prefix| !prefix.is_empty() && prompt.starts_with(prefix.as_str()))
 }
 
 #[cfg(test)]
@@ -46,30 +56,70 @@ mod tests {
 
     #[test]
     fn every_case_has_its_ruling() {
-        let guard = |self_test| PromptGuard { job: JobKey(1), text: "do it".into(), self_test };
+        let guard = |self_test| PromptGuard {
+            job: JobKey(1),
+            text: "do it".into(),
+            self_test,
+        };
         let (real, test) = (guard(false), guard(true));
         let internal = ["<task-".to_owned(), String::new()];
         let cases = [
             (None, Some("anything"), Verdict::Foreign, false, false),
             (None, None, Verdict::Foreign, false, false),
             (Some(&real), Some("do it"), Verdict::Exact, false, true),
-            (Some(&real), Some("do it "), Verdict::MismatchBlocked, true, true),
+            (
+                Some(&real),
+                Some("do it "),
+                Verdict::MismatchBlocked,
+                true,
+                true,
+            ),
             (Some(&real), Some(""), Verdict::MismatchBlocked, true, true),
             (Some(&real), None, Verdict::MismatchBlocked, true, true),
-            (Some(&real), Some("<task-notification>"), Verdict::Foreign, false, false),
+            (
+                Some(&real),
+                Some("<task-notification>"),
+                Verdict::Foreign,
+                false,
+                false,
+            ),
             (Some(&test), Some("do it"), Verdict::SelfTest, true, true),
-            (Some(&test), Some("else"), Verdict::MismatchBlocked, true, true),
-            (Some(&test), Some("<task-notification>"), Verdict::Foreign, false, false),
+            (
+                Some(&test),
+                Some("else"),
+                Verdict::MismatchBlocked,
+                true,
+                true,
+            ),
+            (
+                Some(&test),
+                Some("<task-notification>"),
+                Verdict::Foreign,
+                false,
+                false,
+            ),
         ];
         for (guard, prompt, verdict, block, disarm) in cases {
             let ruling = rule(guard, prompt, &internal);
-            assert_eq!(ruling, Ruling { verdict, block, disarm }, "{guard:?} {prompt:?}");
+            assert_eq!(
+                ruling,
+                Ruling {
+                    verdict,
+                    block,
+                    disarm
+                },
+                "{guard:?} {prompt:?}"
+            );
         }
     }
 
     #[test]
     fn our_own_text_that_looks_internal_is_still_exact() {
-        let guard = PromptGuard { job: JobKey(1), text: "<task-x".into(), self_test: false };
+        let guard = PromptGuard {
+            job: JobKey(1),
+            text: "<task-x".into(),
+            self_test: false,
+        };
         let ruling = rule(Some(&guard), Some("<task-x"), &["<task-".to_owned()]);
         assert_eq!(ruling.verdict, Verdict::Exact);
     }

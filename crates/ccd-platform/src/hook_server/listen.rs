@@ -72,7 +72,11 @@ pub(super) struct Bounded<L> {
 
 impl<L> Bounded<L> {
     pub(super) fn new(listener: L, shared: Arc<Shared>) -> Self {
-        Self { listener, slots: Arc::new(Semaphore::new(MAX_CONNECTIONS)), shared }
+        Self {
+            listener,
+            slots: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
+            shared,
+        }
     }
 
     async fn slot(&self) -> OwnedSemaphorePermit {
@@ -89,7 +93,12 @@ impl<L> Bounded<L> {
         clock.sleep_until(clock.now().after(ACCEPT_PAUSE_MS)).await;
     }
 
-    fn connection<S>(&self, stream: S, own_user: bool, slot: OwnedSemaphorePermit) -> Connection<S> {
+    fn connection<S>(
+        &self,
+        stream: S,
+        own_user: bool,
+        slot: OwnedSemaphorePermit,
+    ) -> Connection<S> {
         let clock = &self.shared.clock;
         Connection {
             stream,
@@ -140,7 +149,9 @@ impl Listener for Bounded<UnixListener> {
                     Ok(peer) if peer.uid() == own => {
                         return (self.connection(stream, true, slot), ());
                     }
-                    Ok(_) | Err(_) => tracing::warn!("a hook connection of another user was refused"),
+                    Ok(_) | Err(_) => {
+                        tracing::warn!("a hook connection of another user was refused")
+                    }
                 },
                 Err(error) => self.pause(&error).await,
             }

@@ -71,22 +71,42 @@ pub fn start(
     clock: Arc<dyn Clock>,
 ) -> Result<HookServer, PortError> {
     let sockets = Sockets::open(&spec.runtime_dir)?;
-    let port = sockets.tcp.local_addr().map_err(internal("the hook port is unknown"))?.port();
+    let port = sockets
+        .tcp
+        .local_addr()
+        .map_err(internal("the hook port is unknown"))?
+        .port();
     let address = HookAddress {
         url: format!("http://127.0.0.1:{port}"),
         socket: sockets.path.clone(),
     };
     let (shared, records) = Shared::new(spec, clock);
     let shared = Arc::new(shared);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     let runtime = runtime.map_err(internal("no runtime for the hook server"))?;
-    let server = sockets.serve(&runtime, &shared).map_err(internal("the hook sockets failed"))?;
-    let serving = Serving { runtime, server, records, launch, inbox, shared: Arc::clone(&shared) };
+    let server = sockets
+        .serve(&runtime, &shared)
+        .map_err(internal("the hook sockets failed"))?;
+    let serving = Serving {
+        runtime,
+        server,
+        records,
+        launch,
+        inbox,
+        shared: Arc::clone(&shared),
+    };
     let thread = std::thread::Builder::new()
         .name("ccd-hooks".to_owned())
         .spawn(move || serving.run())
         .map_err(internal("no thread for the hook server"))?;
-    Ok(HookServer { address, shared, sockets: Some(sockets), thread: Some(thread) })
+    Ok(HookServer {
+        address,
+        shared,
+        sockets: Some(sockets),
+        thread: Some(thread),
+    })
 }
 
 impl HookServer {
@@ -94,7 +114,9 @@ impl HookServer {
     #[must_use]
     pub fn listener_fds(&self) -> Vec<BorrowedFd<'_>> {
         let sockets = self.sockets.iter();
-        sockets.flat_map(|sockets| [sockets.tcp.as_fd(), sockets.unix.as_fd()]).collect()
+        sockets
+            .flat_map(|sockets| [sockets.tcp.as_fd(), sockets.unix.as_fd()])
+            .collect()
     }
 
     /// A handle for the session loop.
@@ -151,7 +173,8 @@ impl Sockets {
         let tcp = tokio::net::TcpListener::from_std(self.tcp.try_clone()?)?;
         let unix = tokio::net::UnixListener::from_std(self.unix.try_clone()?)?;
         let app = serve::router(Arc::clone(shared)).into_make_service_with_connect_info::<Peer>();
-        let unix_app = serve::router(Arc::clone(shared)).into_make_service_with_connect_info::<Peer>();
+        let unix_app =
+            serve::router(Arc::clone(shared)).into_make_service_with_connect_info::<Peer>();
         let stop = |shared: Arc<Shared>| async move { shared.stopped().await };
         let tcp = axum::serve(Bounded::new(tcp, Arc::clone(shared)), app)
             .with_graceful_shutdown(stop(Arc::clone(shared)));
@@ -189,10 +212,16 @@ struct Serving {
 
 impl Serving {
     fn run(self) {
-        let (shared, inbox, launch) = (Arc::clone(&self.shared), Arc::clone(&self.inbox), self.launch);
+        let (shared, inbox, launch) = (
+            Arc::clone(&self.shared),
+            Arc::clone(&self.inbox),
+            self.launch,
+        );
         let ended = catch_unwind(AssertUnwindSafe(|| self.serve()));
         if ended.is_err() || !shared.is_stopping() {
-            let lost = Raw::Lost { part: LostPart::HookServer };
+            let lost = Raw::Lost {
+                part: LostPart::HookServer,
+            };
             inbox.push(launch, shared.clock.now(), lost);
         }
     }

@@ -26,7 +26,9 @@ impl<'a> Fields<'a> {
     /// A field that is a string.
     pub(super) fn text(&self, name: &str) -> Option<String> {
         let raw = self.0.get(name)?;
-        serde_json::from_str::<Lossy>(raw.get()).ok().map(|text| text.0)
+        serde_json::from_str::<Lossy>(raw.get())
+            .ok()
+            .map(|text| text.0)
     }
 
     /// A field that is an object.

@@ -44,7 +44,9 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/h/{event}", post(receive))
         // A kept connection would break under a call after our death; a new one reaches who listens then.
         .layer(map_response(async |mut response: Response| {
-            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            response
+                .headers_mut()
+                .insert(header::CONNECTION, HeaderValue::from_static("close"));
             response
         }))
         .with_state(shared)
@@ -99,7 +101,11 @@ fn prompt(shared: &Shared, mut call: Call) -> Response {
     });
     call.verdict = Some(ruling.verdict);
     shared.record(shared.clock.now(), Record::Call(call));
-    if ruling.block { json(shared.replies.block_prompt.clone()) } else { no_opinion() }
+    if ruling.block {
+        json(shared.replies.block_prompt.clone())
+    } else {
+        no_opinion()
+    }
 }
 
 async fn tool(shared: &Shared, mut call: Call) -> Response {
@@ -128,8 +134,13 @@ async fn permission(shared: Arc<Shared>, mut call: Call) -> Response {
     call.hold = Some(held.hold);
     shared.record(at, Record::Call(call));
     // Armed until there is an answer: the future is dropped when the caller goes away.
-    let watch = GoneWatch { shared: &shared, hold: held.hold };
-    let deadline = shared.clock.sleep_until(at.after(shared.permission_deadline_ms));
+    let watch = GoneWatch {
+        shared: &shared,
+        hold: held.hold,
+    };
+    let deadline = shared
+        .clock
+        .sleep_until(at.after(shared.permission_deadline_ms));
     let answer = tokio::select! {
         biased;
         answer = &mut held.answer => answer.ok(),
@@ -160,7 +171,8 @@ impl Drop for GoneWatch<'_> {
         // After an answer the hold is not open any more.
         if self.shared.take(self.hold) {
             let gone = Raw::HookGone { hold: self.hold };
-            self.shared.record(self.shared.clock.now(), Record::Other(gone));
+            self.shared
+                .record(self.shared.clock.now(), Record::Other(gone));
         }
     }
 }

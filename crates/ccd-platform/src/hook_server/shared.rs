@@ -10,11 +10,7 @@ use std::{
 
 use axum::body::Bytes;
 use ccd_model::{
-    ids::HoldId,
-    intent::PromptGuard,
-    json::RawJson,
-    observation::Verdict,
-    time::Mono,
+    ids::HoldId, intent::PromptGuard, json::RawJson, observation::Verdict, time::Mono,
 };
 use ccd_ports::{
     clock::Clock,
@@ -135,8 +131,11 @@ impl Shared {
     pub(super) fn rule(&self, prompt: impl FnOnce() -> Option<String>) -> Ruling {
         let mut slot = lock(&self.guard);
         let prompt = slot.as_ref().and_then(|_| prompt());
-        let ruling =
-            guard::rule(slot.as_ref(), prompt.as_deref(), &self.replies.internal_prompt_prefixes);
+        let ruling = guard::rule(
+            slot.as_ref(),
+            prompt.as_deref(),
+            &self.replies.internal_prompt_prefixes,
+        );
         if ruling.disarm {
             *slot = None;
             self.armed.send_replace(false);
@@ -165,7 +164,10 @@ impl Shared {
         let hold = HoldId(holds.last);
         let (answer, receiver) = oneshot::channel();
         holds.open.insert(hold, answer);
-        Some(Held { hold, answer: receiver })
+        Some(Held {
+            hold,
+            answer: receiver,
+        })
     }
 
     /// Takes a hold away without an answer; tells whether it was still open.
@@ -205,7 +207,11 @@ impl Shared {
 
     pub(super) async fn stopped(&self) {
         // The sender is in `self`: the wait cannot fail.
-        let _ = self.stopping.subscribe().wait_for(|stopping| *stopping).await;
+        let _ = self
+            .stopping
+            .subscribe()
+            .wait_for(|stopping| *stopping)
+            .await;
     }
 
     pub(super) fn busier(&self) {
@@ -259,7 +265,14 @@ mod tests {
 
     #[test]
     fn a_template_is_filled_with_a_json_string() {
-        let filled = fill("{\"reason\":{reason},\"x\":\"{reason}\"}", "{reason}", "a \"b\"\n{reason}");
-        assert_eq!(filled, "{\"reason\":\"a \\\"b\\\"\\n{reason}\",\"x\":\"{reason}\"}");
+        let filled = fill(
+            "{\"reason\":{reason},\"x\":\"{reason}\"}",
+            "{reason}",
+            "a \"b\"\n{reason}",
+        );
+        assert_eq!(
+            filled,
+            "{\"reason\":\"a \\\"b\\\"\\n{reason}\",\"x\":\"{reason}\"}"
+        );
     }
 }

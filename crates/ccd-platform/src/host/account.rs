@@ -35,21 +35,34 @@ pub(super) fn dirs(env: &BTreeMap<String, String>) -> Result<ClaudeDirs, PortErr
     let home = set(env, "HOME").ok_or_else(|| unusable("HOME is not set".to_owned()))?;
     let home = PathBuf::from(home);
     if !home.is_absolute() {
-        return Err(unusable(format!("HOME is {}, not an absolute path", home.display())));
+        return Err(unusable(format!(
+            "HOME is {}, not an absolute path",
+            home.display()
+        )));
     }
     if let Err(error) = std::fs::read_dir(&home) {
-        return Err(unusable(format!("the home directory {} cannot be read: {error}", home.display())));
+        return Err(unusable(format!(
+            "the home directory {} cannot be read: {error}",
+            home.display()
+        )));
     }
     let (config, global) = match set(env, "CLAUDE_CONFIG_DIR").map(PathBuf::from) {
         Some(config) if config.is_absolute() => (config.clone(), config.join(GLOBAL)),
         Some(config) => {
-            let message = format!("CLAUDE_CONFIG_DIR is {}, not an absolute path", config.display());
+            let message = format!(
+                "CLAUDE_CONFIG_DIR is {}, not an absolute path",
+                config.display()
+            );
             return Err(PortError::new(PortErrorKind::DirUnusable, message)
                 .with_fix("Set CLAUDE_CONFIG_DIR to an absolute path."));
         }
         None => (home.join(".claude"), home.join(GLOBAL)),
     };
-    Ok(ClaudeDirs { home, config, global })
+    Ok(ClaudeDirs {
+        home,
+        config,
+        global,
+    })
 }
 
 #[derive(Deserialize)]
@@ -93,7 +106,9 @@ pub(super) fn account(dirs: &ClaudeDirs) -> Result<AccountFacts, PortError> {
 }
 
 fn parse_if_there<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Option<T>, PortError> {
-    files::read_if_there(path)?.map(|text| files::parse(path, &text)).transpose()
+    files::read_if_there(path)?
+        .map(|text| files::parse(path, &text))
+        .transpose()
 }
 
 fn is(value: Option<&RawValue>, text: &str) -> bool {
@@ -105,7 +120,10 @@ fn holds_text(value: Option<&RawValue>) -> bool {
     value.is_some_and(|value| value.get().starts_with('"') && value.get() != "\"\"")
 }
 
-#[allow(clippy::cast_possible_truncation, reason = "saturates; a time is far inside the range")]
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "saturates; a time is far inside the range"
+)]
 fn whole(ms: f64) -> i64 {
     ms as i64
 }
@@ -124,7 +142,11 @@ mod tests {
         }
 
         fn dirs(&self) -> ClaudeDirs {
-            dirs(&BTreeMap::from([("HOME".to_owned(), self.0.path().to_str().unwrap().to_owned())])).unwrap()
+            dirs(&BTreeMap::from([(
+                "HOME".to_owned(),
+                self.0.path().to_str().unwrap().to_owned(),
+            )]))
+            .unwrap()
         }
 
         fn write(&self, name: &str, text: &str) {
@@ -153,10 +175,22 @@ mod tests {
         assert_eq!(found.global, home.path().join(".claude.json"));
         env.insert("CLAUDE_CONFIG_DIR".to_owned(), "/cfg".to_owned());
         let found = dirs(&env).unwrap();
-        assert_eq!((found.config, found.global), ("/cfg".into(), "/cfg/.claude.json".into()));
-        for (name, value) in [("CLAUDE_CONFIG_DIR", "cfg"), ("HOME", "/no/such/home"), ("HOME", "home"), ("HOME", "")] {
+        assert_eq!(
+            (found.config, found.global),
+            ("/cfg".into(), "/cfg/.claude.json".into())
+        );
+        for (name, value) in [
+            ("CLAUDE_CONFIG_DIR", "cfg"),
+            ("HOME", "/no/such/home"),
+            ("HOME", "home"),
+            ("HOME", ""),
+        ] {
             env.insert(name.to_owned(), value.to_owned());
-            assert_eq!(dirs(&env).unwrap_err().kind, PortErrorKind::DirUnusable, "{name}={value}");
+            assert_eq!(
+                dirs(&env).unwrap_err().kind,
+                PortErrorKind::DirUnusable,
+                "{name}={value}"
+            );
             env.remove("CLAUDE_CONFIG_DIR");
         }
     }
@@ -169,7 +203,10 @@ mod tests {
     #[test]
     fn a_stored_login_is_described_without_its_tokens() {
         let home = Home::new();
-        home.write(".claude.json", r#"{"hasCompletedOnboarding":true,"odd":"\ud800","primaryApiKey":""}"#);
+        home.write(
+            ".claude.json",
+            r#"{"hasCompletedOnboarding":true,"odd":"\ud800","primaryApiKey":""}"#,
+        );
         home.write(
             ".claude/.credentials.json",
             r#"{"claudeAiOauth":{"accessToken":"sk-a-secret","refreshToken":"r-secret","expiresAt":1796085385280,
@@ -198,20 +235,32 @@ mod tests {
             r#"{"accessToken":"x"}"#,
         ] {
             let home = Home::new();
-            home.write(".claude/.credentials.json", &format!("{{\"claudeAiOauth\":{oauth}}}"));
+            home.write(
+                ".claude/.credentials.json",
+                &format!("{{\"claudeAiOauth\":{oauth}}}"),
+            );
             assert!(!account(&home.dirs()).unwrap().oauth, "{oauth}");
         }
         let home = Home::new();
         home.write(".claude.json", r#"{"oauthAccount":{"emailAddress":"a@b"},"hasCompletedOnboarding":"true","primaryApiKey":"k"}"#);
         let facts = account(&home.dirs()).unwrap();
-        assert_eq!(facts, AccountFacts { stored_api_key: true, ..NOBODY });
+        assert_eq!(
+            facts,
+            AccountFacts {
+                stored_api_key: true,
+                ..NOBODY
+            }
+        );
     }
 
     #[test]
     fn a_malformed_file_is_an_error_that_does_not_quote_it() {
         for (name, text) in [
             (".claude.json", "{"),
-            (".claude/.credentials.json", "{\"claudeAiOauth\":\"sk-secret\"}"),
+            (
+                ".claude/.credentials.json",
+                "{\"claudeAiOauth\":\"sk-secret\"}",
+            ),
             (".claude/.credentials.json", "sk-secret"),
         ] {
             let home = Home::new();

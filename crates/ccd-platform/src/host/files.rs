@@ -16,9 +16,9 @@ const MAX_FILE: u64 = 16 * 1024 * 1024;
 
 /// Reads a small UTF-8 file.
 pub(super) fn read(path: &Path) -> Result<String, PortError> {
-    read_bytes(path).map_err(|error| unreadable(path, &error)).and_then(|bytes| {
-        String::from_utf8(bytes).map_err(|_| malformed(path, "is not UTF-8"))
-    })
+    read_bytes(path)
+        .map_err(|error| unreadable(path, &error))
+        .and_then(|bytes| String::from_utf8(bytes).map_err(|_| malformed(path, "is not UTF-8")))
 }
 
 /// Reads a small UTF-8 file; `None` if there is none.
@@ -43,8 +43,11 @@ pub(super) fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, P
 }
 
 pub(super) fn malformed(path: &Path, what: &str) -> PortError {
-    PortError::new(PortErrorKind::FileMalformed, format!("{} {what}", path.display()))
-        .with_fix("Repair the file, or move it away.")
+    PortError::new(
+        PortErrorKind::FileMalformed,
+        format!("{} {what}", path.display()),
+    )
+    .with_fix("Repair the file, or move it away.")
 }
 
 pub(super) fn unreadable(path: &Path, error: &io::Error) -> PortError {
@@ -56,12 +59,20 @@ pub(super) fn unreadable(path: &Path, error: &io::Error) -> PortError {
 fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     // Asked before the open: opening a pipe would wait for its writer.
     if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a plain file"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "not a plain file",
+        ));
     }
     let mut bytes = Vec::new();
-    File::open(path)?.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
+    File::open(path)?
+        .take(MAX_FILE + 1)
+        .read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_FILE {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "larger than 16 MiB"));
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            "larger than 16 MiB",
+        ));
     }
     Ok(bytes)
 }
@@ -77,7 +88,10 @@ mod tests {
         let path = dir.path().join("f");
         assert_eq!(read_if_there(&path).unwrap(), None);
         assert_eq!(read(&path).unwrap_err().kind, PortErrorKind::FileUnreadable);
-        assert_eq!(read(dir.path()).unwrap_err().kind, PortErrorKind::FileUnreadable);
+        assert_eq!(
+            read(dir.path()).unwrap_err().kind,
+            PortErrorKind::FileUnreadable
+        );
         fs::write(&path, b"\xff").unwrap();
         assert_eq!(read(&path).unwrap_err().kind, PortErrorKind::FileMalformed);
         File::create(&path).unwrap().set_len(MAX_FILE + 1).unwrap();
@@ -89,7 +103,8 @@ mod tests {
     #[test]
     fn an_error_never_quotes_the_file() {
         for text in ["{\"a\":\"sk-secret", "{\"a\":\"sk-secret\"}", "sk-secret"] {
-            let error = parse::<std::collections::BTreeMap<String, u8>>(Path::new("/f"), text).unwrap_err();
+            let error =
+                parse::<std::collections::BTreeMap<String, u8>>(Path::new("/f"), text).unwrap_err();
             assert_eq!(error.kind, PortErrorKind::FileMalformed);
             assert!(!format!("{error:?}").contains("secret"), "{error:?}");
         }

@@ -23,7 +23,11 @@ impl JsonObject {
 
     /// The text of a field; of equal names the last counts.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.get())
+        self.0
+            .iter()
+            .rev()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.get())
     }
 
     /// Sets a field to a JSON text; a new one goes to the end.
@@ -46,7 +50,11 @@ impl JsonObject {
             .0
             .iter()
             .map(|(name, value)| {
-                format!("{indent}  {}: {}", serde_json::Value::from(name.as_str()), value.get())
+                format!(
+                    "{indent}  {}: {}",
+                    serde_json::Value::from(name.as_str()),
+                    value.get()
+                )
             })
             .collect();
         format!("{{\n{}\n{indent}}}", fields.join(",\n"))
@@ -87,7 +95,8 @@ mod tests {
         assert_eq!(object.to_text(0), text);
         object.set("z", "2".to_owned()).unwrap();
         object.set("n\"", "[]".to_owned()).unwrap();
-        let expected = "{\n  \"z\": 2,\n  \"a\": {\n    \"x\": \"\\ud800\"\n  },\n  \"n\\\"\": []\n}";
+        let expected =
+            "{\n  \"z\": 2,\n  \"a\": {\n    \"x\": \"\\ud800\"\n  },\n  \"n\\\"\": []\n}";
         assert_eq!(object.to_text(0), expected);
         assert_eq!(object.get("z"), Some("2"));
         assert!(object.set("z", "{".to_owned()).is_err());

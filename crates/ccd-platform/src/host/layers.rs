@@ -11,8 +11,11 @@ use serde::de::IgnoredAny;
 use super::files;
 
 /// Directory of the machine's managed settings.
-pub(super) const MANAGED_DIR: &str =
-    if cfg!(target_os = "macos") { "/Library/Application Support/ClaudeCode" } else { "/etc/claude-code" };
+pub(super) const MANAGED_DIR: &str = if cfg!(target_os = "macos") {
+    "/Library/Application Support/ClaudeCode"
+} else {
+    "/etc/claude-code"
+};
 
 /// The layers that exist, lowest precedence first.
 pub(super) fn layers(dirs: &ClaudeDirs, workspace: &Path, managed: &Path) -> Vec<SettingsLayer> {
@@ -27,14 +30,22 @@ pub(super) fn layers(dirs: &ClaudeDirs, workspace: &Path, managed: &Path) -> Vec
     files.extend(drop_ins.into_iter().map(|path| (LayerKind::Managed, path)));
     // Managed settings that an organisation's server sent.
     files.push((LayerKind::Managed, dirs.config.join("remote-settings.json")));
-    files.into_iter().filter_map(|(kind, path)| layer(kind, path)).collect()
+    files
+        .into_iter()
+        .filter_map(|(kind, path)| layer(kind, path))
+        .collect()
 }
 
 fn drop_ins(dir: &Path) -> Vec<PathBuf> {
-    let Ok(listing) = std::fs::read_dir(dir) else { return Vec::new() };
+    let Ok(listing) = std::fs::read_dir(dir) else {
+        return Vec::new();
+    };
     let mut paths: Vec<PathBuf> = listing
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "json")
+        })
         .collect();
     paths.sort();
     paths
@@ -49,7 +60,11 @@ fn layer(kind: LayerKind, path: PathBuf) -> Option<SettingsLayer> {
             .map_err(|error| error.message),
         Err(error) => Err(error.message),
     };
-    Some(SettingsLayer { kind, path, content })
+    Some(SettingsLayer {
+        kind,
+        path,
+        content,
+    })
 }
 
 #[cfg(test)]
@@ -62,7 +77,11 @@ mod tests {
     fn the_layers_that_exist_come_in_order_of_precedence() {
         let root = tempfile::tempdir().unwrap();
         let at = |name: &str| root.path().join(name);
-        let dirs = ClaudeDirs { home: at("home"), config: at("config"), global: at("config/.claude.json") };
+        let dirs = ClaudeDirs {
+            home: at("home"),
+            config: at("config"),
+            global: at("config/.claude.json"),
+        };
         assert!(layers(&dirs, &at("work"), &at("managed")).is_empty());
         for (name, text) in [
             ("config/settings.json", "{\"a\":1}"),
@@ -79,7 +98,12 @@ mod tests {
         }
         let found: Vec<(LayerKind, Option<String>)> = layers(&dirs, &at("work"), &at("managed"))
             .into_iter()
-            .map(|layer| (layer.kind, layer.content.ok().map(|json| json.get().to_owned())))
+            .map(|layer| {
+                (
+                    layer.kind,
+                    layer.content.ok().map(|json| json.get().to_owned()),
+                )
+            })
             .collect();
         let text = |text: &str| Some(text.to_owned());
         assert_eq!(

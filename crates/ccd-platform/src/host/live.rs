@@ -12,16 +12,18 @@ const SESSIONS: &str = "sessions";
 
 pub(super) fn live_claudes(dirs: &ClaudeDirs) -> Vec<LiveClaude> {
     let found = entries(&dirs.config.join(SESSIONS));
-    found.into_iter().filter_map(|(pid, path)| {
-        let body = read_entry(&path).ok()??;
-        let entry = Entry::parse(body.get())?;
-        entry.lives(pid).then_some(LiveClaude {
-            pid,
-            session_id: entry.session_id?,
-            cwd: entry.cwd?.into(),
+    found
+        .into_iter()
+        .filter_map(|(pid, path)| {
+            let body = read_entry(&path).ok()??;
+            let entry = Entry::parse(body.get())?;
+            entry.lives(pid).then_some(LiveClaude {
+                pid,
+                session_id: entry.session_id?,
+                cwd: entry.cwd?.into(),
+            })
         })
-    })
-    .collect()
+        .collect()
 }
 
 #[cfg(test)]
@@ -43,12 +45,18 @@ mod tests {
         let pid = std::process::id();
         let start = ccd_helper::proc::start_time(pid).unwrap().unwrap();
         let entry = |start: u64| {
-            format!("{{\"pid\":{pid},\"sessionId\":\"s-1\",\"cwd\":\"/w\",\"procStart\":\"{start}\"}}")
+            format!(
+                "{{\"pid\":{pid},\"sessionId\":\"s-1\",\"cwd\":\"/w\",\"procStart\":\"{start}\"}}"
+            )
         };
         let path = sessions.join(format!("{pid}.json"));
         std::fs::write(&path, format!("{}torn\"}}", entry(start))).unwrap();
         std::fs::write(sessions.join("4294967295.json"), entry(1)).unwrap();
-        let expected = LiveClaude { pid, session_id: "s-1".to_owned(), cwd: "/w".into() };
+        let expected = LiveClaude {
+            pid,
+            session_id: "s-1".to_owned(),
+            cwd: "/w".into(),
+        };
         assert_eq!(live_claudes(&dirs), [expected]);
         std::fs::write(&path, entry(start + 1)).unwrap();
         assert!(live_claudes(&dirs).is_empty());

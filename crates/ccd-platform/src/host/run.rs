@@ -29,7 +29,10 @@ pub(super) enum RunError {
     #[error("it did not answer within {} s", DEADLINE_MS / 1000)]
     TimedOut,
     #[error("it ended with {status} and printed {said:?}")]
-    Failed { status: std::process::ExitStatus, said: String },
+    Failed {
+        status: std::process::ExitStatus,
+        said: String,
+    },
 }
 
 /// Runs `program` with `args`; gives what it wrote to stdout, without the white space around it. Its environment is
@@ -73,12 +76,18 @@ pub(super) async fn ask(
     if status.success() {
         return Ok(out.trim().to_owned());
     }
-    let said = err.lines().chain(out.lines()).find(|line| !line.trim().is_empty());
+    let said = err
+        .lines()
+        .chain(out.lines())
+        .find(|line| !line.trim().is_empty());
     let said: String = said.unwrap_or_default().chars().take(200).collect();
     Err(RunError::Failed { status, said })
 }
 
-async fn read(stream: Option<impl tokio::io::AsyncRead + Unpin>, text: &mut String) -> io::Result<()> {
+async fn read(
+    stream: Option<impl tokio::io::AsyncRead + Unpin>,
+    text: &mut String,
+) -> io::Result<()> {
     if let Some(stream) = stream {
         let mut bytes = Vec::new();
         stream.take(MAX_OUTPUT).read_to_end(&mut bytes).await?;
@@ -92,7 +101,10 @@ struct Group(Option<u32>);
 
 impl Drop for Group {
     fn drop(&mut self) {
-        let group = self.0.and_then(|pid| i32::try_from(pid).ok()).and_then(rustix::process::Pid::from_raw);
+        let group = self
+            .0
+            .and_then(|pid| i32::try_from(pid).ok())
+            .and_then(rustix::process::Pid::from_raw);
         if let Some(group) = group {
             // An empty group is no error worth a word.
             let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);

@@ -3,12 +3,7 @@
 //! What lives here: the only write to a file of Claude's: one field, on the newest text, by rename, verified. What
 //! never does: trust for any directory but the one named, or a write while another Claude works there.
 
-use std::{
-    fs,
-    io,
-    os::unix::fs::PermissionsExt as _,
-    path::Path,
-};
+use std::{fs, io, os::unix::fs::PermissionsExt as _, path::Path};
 
 use ccd_ports::{
     error::{PortError, PortErrorKind},
@@ -27,12 +22,15 @@ const ATTEMPTS: u32 = 5;
 pub(super) fn seed_trust(dirs: &ClaudeDirs, path: &Path) -> Result<(), PortError> {
     let path = fs::canonicalize(path).map_err(|error| files::unreadable(path, &error))?;
     let Some(key) = path.to_str().filter(|_| path.is_dir()) else {
-        let message = format!("the workspace {} is not a directory with a Unicode path", path.display());
+        let message = format!(
+            "the workspace {} is not a directory with a Unicode path",
+            path.display()
+        );
         return Err(PortError::new(PortErrorKind::DirUnusable, message));
     };
-    let occupied = live::live_claudes(dirs).into_iter().find(|claude| {
-        fs::canonicalize(&claude.cwd).is_ok_and(|cwd| cwd == path)
-    });
+    let occupied = live::live_claudes(dirs)
+        .into_iter()
+        .find(|claude| fs::canonicalize(&claude.cwd).is_ok_and(|cwd| cwd == path));
     if let Some(claude) = occupied {
         let message = format!("another Claude (process {}) works in {key}", claude.pid);
         return Err(PortError::new(PortErrorKind::SessionBusy, message)
@@ -47,13 +45,16 @@ pub(super) fn seed_trust(dirs: &ClaudeDirs, path: &Path) -> Result<(), PortError
     for _ in 0..ATTEMPTS {
         let before = files::read(&target)?;
         if !workspace::is_trusted(&target, &path)? {
-            let mode = fs::metadata(&target).map_or(0o600, |found| found.permissions().mode() & 0o777);
+            let mode =
+                fs::metadata(&target).map_or(0o600, |found| found.permissions().mode() & 0o777);
             let staged = Staged::write(&target, &edited(&target, &before, key)?, mode);
             let staged = staged.map_err(|error| unwritable(&target, &error))?;
             if files::read(&target)? != before {
                 continue;
             }
-            staged.commit().map_err(|error| unwritable(&target, &error))?;
+            staged
+                .commit()
+                .map_err(|error| unwritable(&target, &error))?;
         }
         if workspace::is_trusted(&target, &path)? {
             return Ok(());
@@ -70,18 +71,27 @@ fn edited(path: &Path, text: &str, key: &str) -> Result<String, PortError> {
     let mut projects = inner(path, &state, PROJECTS)?;
     let mut project = inner(path, &projects, key)?;
     let malformed = |_| files::malformed(path, "cannot be edited");
-    project.set(ACCEPTED, "true".to_owned()).map_err(malformed)?;
+    project
+        .set(ACCEPTED, "true".to_owned())
+        .map_err(malformed)?;
     projects.set(key, project.to_text(2)).map_err(malformed)?;
-    state.set(PROJECTS, projects.to_text(1)).map_err(malformed)?;
+    state
+        .set(PROJECTS, projects.to_text(1))
+        .map_err(malformed)?;
     Ok(state.to_text(0))
 }
 
 fn inner(path: &Path, object: &JsonObject, name: &str) -> Result<JsonObject, PortError> {
-    object.get(name).map_or_else(|| Ok(JsonObject::empty()), |text| files::parse(path, text))
+    object
+        .get(name)
+        .map_or_else(|| Ok(JsonObject::empty()), |text| files::parse(path, text))
 }
 
 fn not_onboarded(dirs: &ClaudeDirs) -> PortError {
-    let message = format!("{} does not exist: Claude was never started", dirs.global.display());
+    let message = format!(
+        "{} does not exist: Claude was never started",
+        dirs.global.display()
+    );
     PortError::new(PortErrorKind::NotOnboarded, message).with_fix("Run `claude` once.")
 }
 
@@ -106,7 +116,11 @@ mod tests {
         fn new(global: &str) -> Self {
             let root = tempfile::tempdir().unwrap();
             let home = root.path().to_owned();
-            let dirs = ClaudeDirs { config: home.join(".claude"), global: home.join(".claude.json"), home };
+            let dirs = ClaudeDirs {
+                config: home.join(".claude"),
+                global: home.join(".claude.json"),
+                home,
+            };
             let work = fs::canonicalize(root.path()).unwrap().join("work");
             fs::create_dir(&work).unwrap();
             fs::write(&dirs.global, global).unwrap();
@@ -124,9 +138,19 @@ mod tests {
         let world = World::new(before);
         fs::set_permissions(&world.dirs.global, fs::Permissions::from_mode(0o640)).unwrap();
         seed_trust(&world.dirs, &world.work).unwrap();
-        let added = format!("\n    }},\n    {:?}: {{\n      \"hasTrustDialogAccepted\": true\n    }}\n  }},", world.work.to_str().unwrap());
+        let added = format!(
+            "\n    }},\n    {:?}: {{\n      \"hasTrustDialogAccepted\": true\n    }}\n  }},",
+            world.work.to_str().unwrap()
+        );
         assert_eq!(world.global(), before.replace("\n    }\n  },", &added));
-        assert_eq!(fs::metadata(&world.dirs.global).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(
+            fs::metadata(&world.dirs.global)
+                .unwrap()
+                .permissions()
+                .mode()
+                & 0o777,
+            0o640
+        );
         let once = world.global();
         seed_trust(&world.dirs, &world.work).unwrap();
         assert_eq!(world.global(), once);
@@ -152,7 +176,11 @@ mod tests {
         fs::rename(&world.dirs.global, &real).unwrap();
         std::os::unix::fs::symlink(&real, &world.dirs.global).unwrap();
         seed_trust(&world.dirs, &world.work).unwrap();
-        assert!(fs::symlink_metadata(&world.dirs.global).unwrap().is_symlink());
+        assert!(
+            fs::symlink_metadata(&world.dirs.global)
+                .unwrap()
+                .is_symlink()
+        );
         assert!(fs::read_to_string(real).unwrap().contains(ACCEPTED));
     }
 

@@ -41,10 +41,14 @@ struct McpFile {
 
 pub(super) fn workspace(dirs: &ClaudeDirs, cwd: &str) -> Result<WorkspaceFacts, PortError> {
     let unusable = |what: &dyn std::fmt::Display| {
-        PortError::new(PortErrorKind::DirUnusable, format!("the workspace {cwd} {what}"))
-            .with_fix("Name a directory that exists and that this user may read.")
+        PortError::new(
+            PortErrorKind::DirUnusable,
+            format!("the workspace {cwd} {what}"),
+        )
+        .with_fix("Name a directory that exists and that this user may read.")
     };
-    let real_path = fs::canonicalize(cwd).map_err(|error| unusable(&format!("cannot be used: {error}")))?;
+    let real_path =
+        fs::canonicalize(cwd).map_err(|error| unusable(&format!("cannot be used: {error}")))?;
     if !real_path.is_dir() {
         return Err(unusable(&"is not a directory"));
     }
@@ -60,7 +64,9 @@ pub(super) fn workspace(dirs: &ClaudeDirs, cwd: &str) -> Result<WorkspaceFacts, 
 
 /// Whether `real_path` counts as trusted by the global state file; without that file nothing does.
 pub(super) fn is_trusted(global: &Path, real_path: &Path) -> Result<bool, PortError> {
-    let Some(text) = files::read_if_there(global)? else { return Ok(false) };
+    let Some(text) = files::read_if_there(global)? else {
+        return Ok(false);
+    };
     let state: Global = files::parse(global, &text)?;
     let accepted = |path: &Path| {
         let project = path.to_str().and_then(|path| state.projects.get(path));
@@ -103,7 +109,11 @@ fn mcp_servers(real_path: &Path) -> Result<Vec<String>, PortError> {
     for above in real_path.ancestors() {
         let path = above.join(".mcp.json");
         if let Some(text) = files::read_if_there(&path)? {
-            names.extend(files::parse::<McpFile>(&path, &text)?.mcp_servers.into_keys());
+            names.extend(
+                files::parse::<McpFile>(&path, &text)?
+                    .mcp_servers
+                    .into_keys(),
+            );
         }
     }
     Ok(names.into_iter().collect())
@@ -123,7 +133,11 @@ mod tests {
         fn new() -> Self {
             let root = tempfile::tempdir().unwrap();
             let home = root.path().join("home");
-            let dirs = ClaudeDirs { config: home.join(".claude"), global: home.join(".claude.json"), home };
+            let dirs = ClaudeDirs {
+                config: home.join(".claude"),
+                global: home.join(".claude.json"),
+                home,
+            };
             fs::create_dir_all(&dirs.home).unwrap();
             Self { root, dirs }
         }
@@ -143,7 +157,9 @@ mod tests {
         }
 
         fn trusted(&self, name: &str) -> bool {
-            workspace(&self.dirs, self.at(name).to_str().unwrap()).unwrap().trusted
+            workspace(&self.dirs, self.at(name).to_str().unwrap())
+                .unwrap()
+                .trusted
         }
     }
 
@@ -187,7 +203,11 @@ mod tests {
         world.dir("wt/sub");
         let git_dir = world.at("repo/.git/worktrees/wt");
         fs::write(git_dir.join("commondir"), "../..\n").unwrap();
-        fs::write(world.at("wt/.git"), format!("gitdir: {}\n", git_dir.display())).unwrap();
+        fs::write(
+            world.at("wt/.git"),
+            format!("gitdir: {}\n", git_dir.display()),
+        )
+        .unwrap();
         for given in ["repo", "wt", "wt/sub"] {
             world.trust(given);
             assert!(world.trusted("wt/sub"), "{given}");
@@ -212,7 +232,10 @@ mod tests {
         assert_eq!(facts.real_path, world.at("real"));
         let real = world.at("real");
         for value in ["\"true\"", "1", "null", "false"] {
-            let text = format!("{{\"projects\":{{{:?}:{{\"hasTrustDialogAccepted\":{value}}}}}}}", real.to_str().unwrap());
+            let text = format!(
+                "{{\"projects\":{{{:?}:{{\"hasTrustDialogAccepted\":{value}}}}}}}",
+                real.to_str().unwrap()
+            );
             fs::write(&world.dirs.global, text).unwrap();
             assert!(!world.trusted("real"), "{value}");
         }
@@ -225,13 +248,26 @@ mod tests {
     fn servers_of_all_directories_above_are_named_once() {
         let world = World::new();
         world.dir("p/child/.git");
-        fs::write(world.at("p/.mcp.json"), r#"{"mcpServers":{"b":{"command":"x"},"a":{}}}"#).unwrap();
-        fs::write(world.at("p/child/.mcp.json"), r#"{"mcpServers":{"c":{},"a":{}}}"#).unwrap();
+        fs::write(
+            world.at("p/.mcp.json"),
+            r#"{"mcpServers":{"b":{"command":"x"},"a":{}}}"#,
+        )
+        .unwrap();
+        fs::write(
+            world.at("p/child/.mcp.json"),
+            r#"{"mcpServers":{"c":{},"a":{}}}"#,
+        )
+        .unwrap();
         let cwd = world.at("p/child");
         let facts = workspace(&world.dirs, cwd.to_str().unwrap()).unwrap();
         assert_eq!(facts.mcp_servers, ["a", "b", "c"]);
         fs::write(world.at("p/.mcp.json"), "{").unwrap();
-        assert_eq!(workspace(&world.dirs, cwd.to_str().unwrap()).unwrap_err().kind, PortErrorKind::FileMalformed);
+        assert_eq!(
+            workspace(&world.dirs, cwd.to_str().unwrap())
+                .unwrap_err()
+                .kind,
+            PortErrorKind::FileMalformed
+        );
     }
 
     #[test]

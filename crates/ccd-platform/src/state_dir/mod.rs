@@ -61,7 +61,11 @@ impl StateDir {
             let message = "this system does not tell the start time of a process";
             PortError::new(PortErrorKind::Unsupported, message)
         })?;
-        Ok(Self { dir, env: env.clone(), this: ProcessId { pid, start_time } })
+        Ok(Self {
+            dir,
+            env: env.clone(),
+            this: ProcessId { pid, start_time },
+        })
     }
 
     /// The directory.
@@ -89,7 +93,10 @@ impl StateStore for StateDir {
     fn write(&self, record: &SessionRecord) -> Result<(), PortError> {
         let path = self.record_path(&record.session)?;
         let text = serde_json::to_string(record).map_err(|error| {
-            PortError::new(PortErrorKind::Internal, format!("a session record cannot be written: {error}"))
+            PortError::new(
+                PortErrorKind::Internal,
+                format!("a session record cannot be written: {error}"),
+            )
         })?;
         private_file::replace(&path, &text, 0o600).map_err(|error| unusable(&path, &error))
     }
@@ -103,7 +110,9 @@ impl StateStore for StateDir {
     }
 
     fn list(&self) -> Vec<SessionRecord> {
-        let Ok(listing) = fs::read_dir(&self.dir) else { return Vec::new() };
+        let Ok(listing) = fs::read_dir(&self.dir) else {
+            return Vec::new();
+        };
         let mut records: Vec<SessionRecord> = listing
             .filter_map(|entry| {
                 let path = entry.ok()?.path();
@@ -156,7 +165,11 @@ impl StateStore for StateDir {
         let mut keys = self.self_tests();
         keys.push(key.to_owned());
         let first = keys.len().saturating_sub(MAX_SELF_TESTS);
-        let text: String = keys.iter().skip(first).map(|key| format!("{key}\n")).collect();
+        let text: String = keys
+            .iter()
+            .skip(first)
+            .map(|key| format!("{key}\n"))
+            .collect();
         if let Err(error) = private_file::replace(&self.dir.join(SELF_TESTS), &text, 0o600) {
             // The next start tests again.
             tracing::warn!(%error, "a self-test could not be remembered");
@@ -165,7 +178,11 @@ impl StateStore for StateDir {
 }
 
 fn place(option: Option<&str>, env: &BTreeMap<String, String>) -> Result<PathBuf, PortError> {
-    let absolute = |name: &str| set(env, name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let absolute = |name: &str| {
+        set(env, name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
     let dir = match option.or_else(|| set(env, "CCD_STATE_DIR")) {
         Some(dir) => std::path::absolute(dir).ok(),
         None => absolute("XDG_STATE_HOME")
@@ -173,8 +190,11 @@ fn place(option: Option<&str>, env: &BTreeMap<String, String>) -> Result<PathBuf
             .map(|base| base.join("ccd")),
     };
     dir.ok_or_else(|| {
-        PortError::new(PortErrorKind::DirUnusable, "there is no place for the state directory")
-            .with_fix("Set HOME or CCD_STATE_DIR.")
+        PortError::new(
+            PortErrorKind::DirUnusable,
+            "there is no place for the state directory",
+        )
+        .with_fix("Set HOME or CCD_STATE_DIR.")
     })
 }
 
@@ -186,7 +206,10 @@ fn make_private(dir: &Path) -> io::Result<()> {
     }
     let metadata = fs::metadata(dir)?;
     if !metadata.is_dir() || metadata.uid() != rustix::process::geteuid().as_raw() {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "not a directory of this user"));
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "not a directory of this user",
+        ));
     }
     if metadata.mode() & 0o077 != 0 {
         fs::set_permissions(dir, fs::Permissions::from_mode(0o700))?;
@@ -207,7 +230,10 @@ fn read_record(path: &Path) -> Option<SessionRecord> {
 }
 
 fn identity(process: ProcessId) -> Identity {
-    Identity { pid: process.pid, start_time: process.start_time }
+    Identity {
+        pid: process.pid,
+        start_time: process.start_time,
+    }
 }
 
 fn unusable(path: &Path, error: &io::Error) -> PortError {
@@ -223,14 +249,21 @@ mod tests {
 
     fn env(pairs: &[(&str, &Path)]) -> BTreeMap<String, String> {
         let text = |path: &Path| path.to_str().unwrap().to_owned();
-        pairs.iter().map(|(name, path)| ((*name).to_owned(), text(path))).collect()
+        pairs
+            .iter()
+            .map(|(name, path)| ((*name).to_owned(), text(path)))
+            .collect()
     }
 
     #[test]
     fn the_place_follows_option_and_variables_in_order() {
         let root = tempfile::tempdir().unwrap();
         let at = |name: &str| root.path().join(name);
-        let variables = [("CCD_STATE_DIR", at("b")), ("XDG_STATE_HOME", at("c")), ("HOME", at("d"))];
+        let variables = [
+            ("CCD_STATE_DIR", at("b")),
+            ("XDG_STATE_HOME", at("c")),
+            ("HOME", at("d")),
+        ];
         let pairs: Vec<(&str, &Path)> = variables.iter().map(|(n, p)| (*n, p.as_path())).collect();
         let open = |option: Option<&Path>, from: usize| {
             let option = option.map(|path| path.to_str().unwrap());
@@ -284,10 +317,20 @@ mod tests {
         let write = |name: &str, text: &str| fs::write(root.path().join(name), text).unwrap();
         write("s1.json", &record.to_string());
         write("s2.json", &record.to_string());
-        write("s3.json", &record.to_string().replace("s1", "s3").replace("\"format\":1", "\"format\":2"));
+        write(
+            "s3.json",
+            &record
+                .to_string()
+                .replace("s1", "s3")
+                .replace("\"format\":1", "\"format\":2"),
+        );
         write("s4.json", "{");
         write("s5", &record.to_string().replace("s1", "s5"));
-        let found: Vec<String> = store.list().into_iter().map(|record| record.session).collect();
+        let found: Vec<String> = store
+            .list()
+            .into_iter()
+            .map(|record| record.session)
+            .collect();
         assert_eq!(found, ["s1"]);
     }
 }

@@ -31,13 +31,21 @@ const SWEEP_WAIT: Duration = Duration::from_millis(250);
 const SWEEP_LIMIT: Duration = Duration::from_secs(5);
 
 pub(super) fn reap(store: &StateDir) -> Vec<Reaped> {
-    let orphans = store.list().into_iter().filter(|record| !store.owner_alive(record));
-    orphans.filter_map(|record| reap_one(store, record)).collect()
+    let orphans = store
+        .list()
+        .into_iter()
+        .filter(|record| !store.owner_alive(record));
+    orphans
+        .filter_map(|record| reap_one(store, record))
+        .collect()
 }
 
 fn reap_one(store: &StateDir, record: SessionRecord) -> Option<Reaped> {
     let Some(killed) = kill_all(&record, store) else {
-        tracing::warn!(session = record.session, "processes of a dead session could not be killed");
+        tracing::warn!(
+            session = record.session,
+            "processes of a dead session could not be killed"
+        );
         return None;
     };
     let dir_removed = remove_own_dir(&record.runtime_dir).unwrap_or_else(|error| {
@@ -48,7 +56,11 @@ fn reap_one(store: &StateDir, record: SessionRecord) -> Option<Reaped> {
     if let Err(error) = store.remove(&record.session) {
         tracing::warn!(%error, "the record of a dead session could not be removed");
     }
-    Some(Reaped { record, killed, dir_removed })
+    Some(Reaped {
+        record,
+        killed,
+        dir_removed,
+    })
 }
 
 /// Kills everything of the session; gives the number of processes, or `None` if some are left.
@@ -86,10 +98,19 @@ fn session_processes(
     supervisor: Option<Identity>,
     this: Identity,
 ) -> Vec<PinnedProcess> {
-    let Ok(table) = proc::snapshot() else { return Vec::new() };
+    let Ok(table) = proc::snapshot() else {
+        return Vec::new();
+    };
     // A program started from within the session may be the one that reaps.
-    let spared: Vec<u32> = table.ancestors(this.pid).iter().map(|row| row.identity.pid).chain([this.pid]).collect();
-    let marked = |pid| marker.is_some_and(|marker| proc::environ_has(pid, marker.as_bytes()).unwrap_or(false));
+    let spared: Vec<u32> = table
+        .ancestors(this.pid)
+        .iter()
+        .map(|row| row.identity.pid)
+        .chain([this.pid])
+        .collect();
+    let marked = |pid| {
+        marker.is_some_and(|marker| proc::environ_has(pid, marker.as_bytes()).unwrap_or(false))
+    };
     let roots: Vec<u32> = table
         .processes
         .iter()
@@ -100,7 +121,9 @@ fn session_processes(
     let below = table.descendants(&roots);
     let all = roots.iter().filter_map(|pid| table.get(*pid)).chain(below);
     all.filter(|row| row.alive && !spared.contains(&row.identity.pid))
-        .filter_map(|row| PinnedProcess::open_exactly(row.identity.pid, row.identity.start_time).ok())
+        .filter_map(|row| {
+            PinnedProcess::open_exactly(row.identity.pid, row.identity.start_time).ok()
+        })
         .collect()
 }
 
@@ -135,7 +158,10 @@ fn remove_own_dir(path: &Path) -> io::Result<bool> {
     };
     let named = path.is_absolute() && path.components().count() > 2;
     if !named || !metadata.is_dir() || metadata.uid() != rustix::process::geteuid().as_raw() {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "not a runtime directory of this user"));
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "not a runtime directory of this user",
+        ));
     }
     fs::remove_dir_all(path)?;
     Ok(true)
@@ -159,6 +185,8 @@ mod tests {
         assert!(remove_own_dir(&dir).unwrap());
         assert!(!remove_own_dir(&dir).unwrap());
         remove_own_dir(Path::new("/")).unwrap_err();
-        remove_own_dir(Path::new("relative")).map(|removed| assert!(!removed)).unwrap();
+        remove_own_dir(Path::new("relative"))
+            .map(|removed| assert!(!removed))
+            .unwrap();
     }
 }

@@ -29,14 +29,21 @@ pub(super) fn runtime_base(env: &BTreeMap<String, String>) -> Result<PathBuf, Po
             Err(why) => refused.push(format!("{}: {why}", base.display())),
         }
     }
-    let message = format!("there is no place for runtime directories ({})", refused.join("; "));
+    let message = format!(
+        "there is no place for runtime directories ({})",
+        refused.join("; ")
+    );
     Err(PortError::new(PortErrorKind::DirUnusable, message)
         .with_fix("Set TMPDIR to a short path of a directory that this user may write."))
 }
 
 /// Where a base may be, best first, and whether the parent itself must be private.
 fn candidates(env: &BTreeMap<String, String>) -> Vec<(PathBuf, bool)> {
-    let absolute = |name: &str| set(env, name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let absolute = |name: &str| {
+        set(env, name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
     let mut found = Vec::new();
     found.extend(absolute("XDG_RUNTIME_DIR").map(|dir| (dir, true)));
     found.extend(absolute("TMPDIR").map(|dir| (dir, false)));
@@ -47,7 +54,10 @@ fn candidates(env: &BTreeMap<String, String>) -> Vec<(PathBuf, bool)> {
 fn prepare(parent: &Path, base: &Path, uid: u32, must_be_private: bool) -> io::Result<()> {
     let denied = |why: &'static str| io::Error::new(io::ErrorKind::PermissionDenied, why);
     if base.as_os_str().len() > MAX_BASE {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path is too long for sockets"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "the path is too long for sockets",
+        ));
     }
     let above = fs::metadata(parent)?;
     let private = above.uid() == uid && above.mode() & 0o077 == 0;
@@ -88,7 +98,10 @@ mod tests {
     }
 
     fn base(variables: &[(&str, &Path)]) -> PathBuf {
-        let env = variables.iter().map(|(n, p)| ((*n).to_owned(), p.to_str().unwrap().to_owned())).collect();
+        let env = variables
+            .iter()
+            .map(|(n, p)| ((*n).to_owned(), p.to_str().unwrap().to_owned()))
+            .collect();
         runtime_base(&env).unwrap()
     }
 

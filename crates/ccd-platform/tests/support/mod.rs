@@ -1,7 +1,13 @@
 //! An inbox that a test waits on.
 //!
 //! What lives here: the records of one test, waited for by condition. What never does: knowledge of any adapter.
-#![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::panic, reason = "each test program uses a part of it")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "each test program uses a part of it"
+)]
 
 use std::{
     sync::{Arc, Condvar, Mutex},
@@ -43,7 +49,10 @@ impl Records {
 
     /// Waits until there are at least `count` records since the last take, and takes all.
     pub fn wait(&self, count: usize) -> Vec<Raw> {
-        self.wait_stamped(count).into_iter().map(|(_, raw)| raw).collect()
+        self.wait_stamped(count)
+            .into_iter()
+            .map(|(_, raw)| raw)
+            .collect()
     }
 
     /// The same with their times.
@@ -52,7 +61,10 @@ impl Records {
         let mut all = self.all.lock().unwrap();
         while all.len() < count {
             let left = deadline.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero(), "{count} records were expected, not {all:?}");
+            assert!(
+                !left.is_zero(),
+                "{count} records were expected, not {all:?}"
+            );
             all = self.more.wait_timeout(all, left).unwrap().0;
         }
         std::mem::take(&mut *all)

@@ -2,7 +2,9 @@
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
 
-use ccd_api::{AlertKind, ErrorCode, EventKind, NormalizationChange, Permissions, Prompt, TurnStatus};
+use ccd_api::{
+    AlertKind, ErrorCode, EventKind, NormalizationChange, Permissions, Prompt, TurnStatus,
+};
 use ccd_rig::{
     home::HomeOptions,
     rig::RigOptions,
@@ -43,13 +45,15 @@ fn texts() -> Vec<String> {
         "exit now",
         "❯ looks like the composer\n────────",
     ];
-    let lines: Vec<String> = (1..=200).map(|n| format!("line {n} of two hundred")).collect();
-    let large: String = (0..).map(|n: u32| format!("{n:07x} äß漢👍 ")).scan(0, |size, part| {
-        *size += part.len();
-        (*size <= 64 * 1024).then_some(part)
-    }).collect();
+    let large: String = (0..)
+        .map(|n: u32| format!("{n:07x} äß漢👍 "))
+        .scan(0, |size, part| {
+            *size += part.len();
+            (*size <= 64 * 1024).then_some(part)
+        })
+        .collect();
     let mut all: Vec<String> = short.map(str::to_owned).into();
-    all.extend([lines.join("\n"), format!("{large}end")]);
+    all.push(format!("{large}end"));
     all
 }
 
@@ -64,27 +68,69 @@ async fn every_kind_of_text_arrives_byte_for_byte_with_one_request_each() {
         live.is(&outcome, TurnStatus::Completed).await;
         live.check(turn.submitted().await, "the receipt").await;
         let received = stage.received();
-        live.check(received.len() == index + 1, &format!("{} requests after {} prompts", received.len(), index + 1)).await;
+        live.check(
+            received.len() == index + 1,
+            &format!("{} requests after {} prompts", received.len(), index + 1),
+        )
+        .await;
         assert_eq!(received.last(), Some(text), "prompt {index}");
     }
-    let changed = live.seen().await.into_iter().filter(|event| matches!(event.kind, EventKind::PromptNormalized { .. }));
+    let changed = live
+        .seen()
+        .await
+        .into_iter()
+        .filter(|event| matches!(event.kind, EventKind::PromptNormalized { .. }));
     assert_eq!(changed.count(), 0, "none of these texts needs a change");
     live.closes().await;
     stage.finish();
 }
 
 #[tokio::test]
+async fn a_text_of_any_height_arrives_even_where_the_composer_does_not_fit_the_screen() {
+    let stage = Stage::plain();
+    let live = stage.start(Permissions::Deny).await;
+    let mut sent = Vec::new();
+    for height in [40, 70, 76, 78, 80, 100, 200, 400, 2] {
+        let lines: Vec<String> = (1..=height)
+            .map(|n| format!("line {n} of {height}"))
+            .collect();
+        sent.push(lines.join("\n"));
+        live.completes(sent.last().unwrap(), "ok").await;
+        assert_eq!(stage.received(), sent, "{height} lines");
+    }
+    live.closes().await;
+    stage.finish();
+}
+
+#[tokio::test]
 async fn what_claude_would_alter_is_altered_beforehand_and_told() {
-    use NormalizationChange::{AsText, BidiMarks, ControlCharacters, InvisibleCharacters, LineEndings, TrailingSpace};
+    use NormalizationChange::{
+        AsText, BidiMarks, ControlCharacters, InvisibleCharacters, LineEndings, TrailingSpace,
+    };
     let table = [
         (Prompt::new("trailing  \t\n\n"), "trailing", TrailingSpace),
-        (Prompt::new("bell\u{7} escape\u{1b}[31m delete\u{7f}"), "bell escape[31m delete", ControlCharacters),
-        (Prompt::new("zero\u{200b}width\u{feff} soft\u{ad}hyphen"), "zerowidth softhyphen", InvisibleCharacters),
-        (Prompt::new("bidi \u{202e}override\u{202c} \u{2066}isolate\u{2069}"), "bidi override isolate", BidiMarks),
-        (Prompt::new("carriage\rreturn"), "carriage\nreturn", LineEndings),
+        (
+            Prompt::new("bell\u{7} escape\u{1b}[31m delete\u{7f}"),
+            "bell escape[31m delete",
+            ControlCharacters,
+        ),
+        (
+            Prompt::new("zero\u{200b}width\u{feff} soft\u{ad}hyphen"),
+            "zerowidth softhyphen",
+            InvisibleCharacters,
+        ),
+        (
+            Prompt::new("bidi \u{202e}override\u{202c} \u{2066}isolate\u{2069}"),
+            "bidi override isolate",
+            BidiMarks,
+        ),
+        (
+            Prompt::new("carriage\rreturn"),
+            "carriage\nreturn",
+            LineEndings,
+        ),
         (Prompt::new("/help").as_text(), " /help", AsText),
-        (Prompt::new("exit").as_text(), " exit", AsText),
-        (Prompt::new(":wq").as_text(), " :wq", AsText),
+        (Prompt::new("/exit now").as_text(), " /exit now", AsText),
     ];
     let stage = Stage::plain();
     let live = stage.start(Permissions::Deny).await;
@@ -94,7 +140,11 @@ async fn what_claude_would_alter_is_altered_beforehand_and_told() {
         let outcome = live.done(&turn).await;
         live.is(&outcome, TurnStatus::Completed).await;
         let told = live.event("the change is told", |kind| match kind {
-            EventKind::PromptNormalized { turn, text, changes } if *turn == id => Some((text.clone(), changes.clone())),
+            EventKind::PromptNormalized {
+                turn,
+                text,
+                changes,
+            } if *turn == id => Some((text.clone(), changes.clone())),
             _ => None,
         });
         assert_eq!(told.await, (expected.to_owned(), vec![change]));
@@ -117,8 +167,29 @@ async fn what_would_not_be_a_prompt_is_refused_before_anything_is_done() {
         ("exit", "exit_word"),
         (":q!", "exit_word"),
     ] {
-        let error = live.send(text).await.err().unwrap_or_else(|| panic!("{text:?} was accepted"));
-        assert_eq!((error.code, error.details.reason.as_str()), (ErrorCode::PromptRefused, reason), "{text:?}");
+        let error = live
+            .send(text)
+            .await
+            .err()
+            .unwrap_or_else(|| panic!("{text:?} was accepted"));
+        assert_eq!(
+            (error.code, error.details.reason.as_str()),
+            (ErrorCode::PromptRefused, reason),
+            "{text:?}"
+        );
+    }
+    // A leading space does not help here: Claude trims before it compares, and ends.
+    for text in ["exit", " exit", "quit", ":wq!"] {
+        let error = live
+            .send(Prompt::new(text).as_text())
+            .await
+            .err()
+            .unwrap_or_else(|| panic!("{text:?} was accepted"));
+        assert_eq!(
+            (error.code, error.details.reason.as_str()),
+            (ErrorCode::PromptRefused, "exit_word"),
+            "{text:?}"
+        );
     }
     live.completes("after the refusals", "ok").await;
     assert_eq!(stage.received(), ["after the refusals"]);
@@ -150,12 +221,17 @@ fi
 #[tokio::test]
 async fn a_text_that_arrives_altered_once_is_blocked_and_delivered_again() {
     let stage = Stage::plain();
-    let options = stage.options(Permissions::Deny).helper(tampering_helper(&stage, false));
+    let options = stage
+        .options(Permissions::Deny)
+        .helper(tampering_helper(&stage, false));
     let live = stage.start_with(options).await;
     let text = format!("please {TAMPERED} with this");
     live.completes(&text, "ok").await;
     assert_eq!(stage.received(), [text]);
-    assert!(stage.rig().root().join("tampered").exists(), "nothing was altered: the test proved nothing");
+    assert!(
+        stage.rig().root().join("tampered").exists(),
+        "nothing was altered: the test proved nothing"
+    );
     live.completes("the next one", "ok").await;
     live.closes().await;
     stage.finish();
@@ -164,13 +240,25 @@ async fn a_text_that_arrives_altered_once_is_blocked_and_delivered_again() {
 #[tokio::test]
 async fn a_text_that_always_arrives_altered_never_reaches_the_model() {
     let stage = Stage::plain();
-    let options = stage.options(Permissions::Deny).helper(tampering_helper(&stage, true));
+    let options = stage
+        .options(Permissions::Deny)
+        .helper(tampering_helper(&stage, true));
     let live = stage.start_with(options).await;
     let outcome = live.prompt(format!("please {TAMPERED} with this")).await;
     live.is(&outcome, TurnStatus::NotSubmitted).await;
-    assert_eq!((outcome.error.as_ref().unwrap().code, reason(&outcome)), (ErrorCode::NotSubmitted, "mismatch"));
+    assert_eq!(
+        (outcome.error.as_ref().unwrap().code, reason(&outcome)),
+        (ErrorCode::NotSubmitted, "mismatch")
+    );
     live.event("the alert", |kind| {
-        matches!(kind, EventKind::AlertRaised { alert: AlertKind::Mismatch, .. }).then_some(())
+        matches!(
+            kind,
+            EventKind::AlertRaised {
+                alert: AlertKind::Mismatch,
+                ..
+            }
+        )
+        .then_some(())
     })
     .await;
     assert_eq!(stage.received(), Vec::<String>::new());
@@ -182,7 +270,11 @@ async fn a_text_that_always_arrives_altered_never_reaches_the_model() {
 
 #[tokio::test]
 async fn prompts_sent_while_a_turn_runs_are_held_and_get_one_turn_each_in_order() {
-    let scenario = Scenario::of([Reply::text("one").gate("first"), Reply::text("two"), Reply::text("three")]);
+    let scenario = Scenario::of([
+        Reply::text("one").gate("first"),
+        Reply::text("two"),
+        Reply::text("three"),
+    ]);
     let stage = Stage::new(scenario);
     let live = stage.start(Permissions::Deny).await;
     let first = live.send_now("prompt one").await;
@@ -203,7 +295,10 @@ async fn prompts_sent_while_a_turn_runs_are_held_and_get_one_turn_each_in_order(
         live.is(&outcome, TurnStatus::Completed).await;
         assert_eq!(outcome.text, answer);
     }
-    assert_eq!(stage.received(), ["prompt one", "prompt two", "prompt three"]);
+    assert_eq!(
+        stage.received(),
+        ["prompt one", "prompt two", "prompt three"]
+    );
     live.closes().await;
     stage.finish();
 }
@@ -222,7 +317,10 @@ async fn a_held_prompt_can_be_taken_back() {
     stage.service().release("first");
     let outcome = live.done(&first).await;
     live.is(&outcome, TurnStatus::Completed).await;
-    assert_eq!(first.cancel().await.unwrap_err().code, ErrorCode::PromptRefused);
+    assert_eq!(
+        first.cancel().await.unwrap_err().code,
+        ErrorCode::PromptRefused
+    );
     assert_eq!(stage.received(), ["prompt one"]);
     live.closes().await;
     stage.finish();
@@ -231,13 +329,20 @@ async fn a_held_prompt_can_be_taken_back() {
 #[tokio::test]
 async fn a_prompt_that_the_users_own_hook_blocks_is_not_submitted_and_the_session_goes_on() {
     let hook = "grep -q FORBIDDEN && { echo 'not in this house' >&2; exit 2; }; exit 0";
-    let settings = json!({"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": hook}]}]}});
+    let settings =
+        json!({"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": hook}]}]}});
     let home = HomeOptions::default().with_settings(settings);
-    let stage = Stage::with(RigOptions { home, ..RigOptions::default() });
+    let stage = Stage::with(RigOptions {
+        home,
+        ..RigOptions::default()
+    });
     let live = stage.start(Permissions::Deny).await;
     let outcome = live.prompt("a FORBIDDEN word").await;
     live.is(&outcome, TurnStatus::NotSubmitted).await;
-    assert_eq!((outcome.error.as_ref().unwrap().code, reason(&outcome)), (ErrorCode::NotSubmitted, "blocked_by_hook"));
+    assert_eq!(
+        (outcome.error.as_ref().unwrap().code, reason(&outcome)),
+        (ErrorCode::NotSubmitted, "blocked_by_hook")
+    );
     let message = &outcome.error.as_ref().unwrap().message;
     assert!(message.contains("not in this house"), "{message}");
     assert_eq!(stage.received(), Vec::<String>::new());

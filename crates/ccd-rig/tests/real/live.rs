@@ -4,7 +4,10 @@
 
 use std::{future::Future, ops::Deref, time::Duration};
 
-use ccd_api::{ClaudeSession, Error, Event, EventKind, ExitInfo, Options, Prompt, Turn, TurnOutcome, TurnStatus};
+use ccd_api::{
+    ClaudeSession, Error, Event, EventKind, ExitInfo, Options, Prompt, Turn, TurnOutcome,
+    TurnStatus,
+};
 
 use crate::stage::PATIENCE;
 
@@ -28,7 +31,12 @@ impl Live {
     }
 
     /// Waits for `future`, at most `limit`; a failure tells the events, the state and the screen.
-    pub(crate) async fn within<T>(&self, what: &str, limit: Duration, future: impl Future<Output = T>) -> T {
+    pub(crate) async fn within<T>(
+        &self,
+        what: &str,
+        limit: Duration,
+        future: impl Future<Output = T>,
+    ) -> T {
         match tokio::time::timeout(limit, future).await {
             Ok(value) => value,
             Err(_) => self.fail(&format!("{what}: not within {limit:?}")).await,
@@ -55,7 +63,10 @@ impl Live {
         }
         let state = self.state();
         let screen = self.debug().screen;
-        let screen: Vec<&str> = screen.lines().filter(|line| !line.trim().is_empty()).collect();
+        let screen: Vec<&str> = screen
+            .lines()
+            .filter(|line| !line.trim().is_empty())
+            .collect();
         story + &format!("state: {state:?}\nscreen:\n{}", screen.join("\n"))
     }
 
@@ -64,14 +75,20 @@ impl Live {
         let mut stream = self.events(1);
         let mut seen = Vec::new();
         // What is there already comes at once.
-        while let Ok(Some(event)) = tokio::time::timeout(Duration::from_millis(20), stream.next()).await {
+        while let Ok(Some(event)) =
+            tokio::time::timeout(Duration::from_millis(20), stream.next()).await
+        {
             seen.push(event);
         }
         seen
     }
 
     /// Waits for an event, one of the past included.
-    pub(crate) async fn event<R>(&self, what: &str, mut found: impl FnMut(&EventKind) -> Option<R>) -> R {
+    pub(crate) async fn event<R>(
+        &self,
+        what: &str,
+        mut found: impl FnMut(&EventKind) -> Option<R>,
+    ) -> R {
         let mut stream = self.events(1);
         let search = async {
             while let Some(event) = stream.next().await {
@@ -83,7 +100,10 @@ impl Live {
         };
         match self.within(what, PATIENCE, search).await {
             Some(result) => result,
-            None => self.fail(&format!("{what}: not before the end of the session")).await,
+            None => {
+                self.fail(&format!("{what}: not before the end of the session"))
+                    .await
+            }
         }
     }
 
@@ -107,45 +127,67 @@ impl Live {
 
     /// Sends; acceptance must be quick whatever runs.
     pub(crate) async fn send_now(&self, prompt: impl Into<Prompt>) -> Turn {
-        match self.within("the acceptance of a prompt", Duration::from_secs(5), self.send(prompt)).await {
+        match self
+            .within(
+                "the acceptance of a prompt",
+                Duration::from_secs(5),
+                self.send(prompt),
+            )
+            .await
+        {
             Ok(turn) => turn,
             Err(error) => self.fail(&format!("the prompt was refused: {error}")).await,
         }
     }
 
     pub(crate) async fn done(&self, turn: &Turn) -> TurnOutcome {
-        self.within("the end of a turn", PATIENCE, turn.done()).await
+        self.within("the end of a turn", PATIENCE, turn.done())
+            .await
     }
 
     /// Runs a prompt that must complete with this answer.
     pub(crate) async fn completes(&self, prompt: impl Into<Prompt>, answer: &str) -> TurnOutcome {
         let outcome = self.prompt(prompt).await;
         self.is(&outcome, TurnStatus::Completed).await;
-        self.check(outcome.text == answer, &format!("the answer is {:?}, not {answer:?}", outcome.text)).await;
+        self.check(
+            outcome.text == answer,
+            &format!("the answer is {:?}, not {answer:?}", outcome.text),
+        )
+        .await;
         outcome
     }
 
     /// Checks how a turn ended.
     pub(crate) async fn is(&self, outcome: &TurnOutcome, status: TurnStatus) {
-        self.check(outcome.status == status, &format!("{status:?} was expected: {outcome:?}")).await;
+        self.check(
+            outcome.status == status,
+            &format!("{status:?} was expected: {outcome:?}"),
+        )
+        .await;
     }
 
     /// Closes gracefully; the end must be clean.
     pub(crate) async fn closes(&self) -> ExitInfo {
         let exit = self.within("the close", PATIENCE, self.close()).await;
-        self.check(exit.clean, &format!("the close was not clean: {exit:?}")).await;
+        self.check(exit.clean, &format!("the close was not clean: {exit:?}"))
+            .await;
         exit
     }
 
     /// The composer of the last screen holds nothing.
     pub(crate) fn composer_is_empty(&self) -> bool {
         let screen = self.debug().screen;
-        let composer = screen.lines().rfind(|line| line.starts_with("❯\u{a0}") || line.starts_with("!\u{a0}"));
+        let composer = screen
+            .lines()
+            .rfind(|line| line.starts_with("❯\u{a0}") || line.starts_with("!\u{a0}"));
         composer.is_some_and(|line| line.trim_end_matches([' ', '\u{a0}']) == "❯")
     }
 }
 
 /// The reason of an outcome's error.
 pub(crate) fn reason(outcome: &TurnOutcome) -> &str {
-    outcome.error.as_ref().map_or("", |error| error.details.reason.as_str())
+    outcome
+        .error
+        .as_ref()
+        .map_or("", |error| error.details.reason.as_str())
 }

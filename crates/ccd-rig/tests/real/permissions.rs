@@ -11,8 +11,8 @@ use std::{
 };
 
 use ccd_api::{
-    ErrorCode, EventKind, PermissionAnswer, PermissionDecision, PermissionMode, PermissionRequest, PermissionResolution,
-    Permissions, ToolRunStatus, TurnStatus,
+    ErrorCode, EventKind, PermissionAnswer, PermissionDecision, PermissionMode, PermissionRequest,
+    PermissionResolution, Permissions, ToolRunStatus, TurnStatus,
 };
 use ccd_rig::service::{Block, Reply, Scenario, ToolResult};
 use serde_json::json;
@@ -49,7 +49,12 @@ async fn resolved(live: &Live, index: usize) -> (PermissionAnswer, PermissionRes
 
 /// The tool results that the last main request carried.
 fn results(stage: &Stage) -> Vec<ToolResult> {
-    stage.service().main_requests().last().unwrap().tool_results()
+    stage
+        .service()
+        .main_requests()
+        .last()
+        .unwrap()
+        .tool_results()
 }
 
 #[tokio::test]
@@ -64,14 +69,26 @@ async fn an_allowed_call_runs_once() {
                 && request.tool_input["command"] == "echo ran >> proof.txt"
                 && request.tool_use_id.is_some()
                 && request.turn.is_some();
-            async move { if expected { PermissionDecision::allow() } else { PermissionDecision::deny("unexpected") } }
+            async move {
+                if expected {
+                    PermissionDecision::allow()
+                } else {
+                    PermissionDecision::deny("unexpected")
+                }
+            }
         }))
         .await;
     let outcome = live.completes("make it", "done").await;
-    assert_eq!(fs::read_to_string(stage.work("proof.txt")).unwrap(), "ran\n");
+    assert_eq!(
+        fs::read_to_string(stage.work("proof.txt")).unwrap(),
+        "ran\n"
+    );
     assert_eq!(asked.load(Ordering::SeqCst), 1);
     assert_eq!(outcome.tools[0].status, ToolRunStatus::Succeeded);
-    assert_eq!(resolved(&live, 0).await, (PermissionAnswer::Handler, PermissionResolution::Resolved));
+    assert_eq!(
+        resolved(&live, 0).await,
+        (PermissionAnswer::Handler, PermissionResolution::Resolved)
+    );
     live.closes().await;
     stage.finish();
 }
@@ -84,9 +101,15 @@ async fn a_denied_call_does_not_run_and_the_model_gets_exactly_the_message() {
     let outcome = live.completes("make it", "done").await;
     assert_eq!(outcome.tools[0].status, ToolRunStatus::Denied);
     let results = results(&stage);
-    assert_eq!((results[0].text.as_str(), results[0].is_error), (message, true));
+    assert_eq!(
+        (results[0].text.as_str(), results[0].is_error),
+        (message, true)
+    );
     assert!(!stage.work("proof.txt").exists());
-    assert_eq!(resolved(&live, 0).await, (PermissionAnswer::Handler, PermissionResolution::Resolved));
+    assert_eq!(
+        resolved(&live, 0).await,
+        (PermissionAnswer::Handler, PermissionResolution::Resolved)
+    );
     live.closes().await;
     stage.finish();
 }
@@ -94,7 +117,10 @@ async fn a_denied_call_does_not_run_and_the_model_gets_exactly_the_message() {
 #[tokio::test]
 async fn a_deny_with_interrupt_ends_the_turn_and_the_next_prompt_works() {
     let stage = Stage::new(one_call("touch proof.txt"));
-    let deny = PermissionDecision::Deny { message: "stop here".into(), interrupt: true };
+    let deny = PermissionDecision::Deny {
+        message: "stop here".into(),
+        interrupt: true,
+    };
     let live = stage.start(answer(deny)).await;
     let outcome = live.prompt("make it").await;
     live.is(&outcome, TurnStatus::Interrupted).await;
@@ -116,17 +142,28 @@ async fn a_handler_that_panics_or_never_answers_denies() {
     ]);
     let stage = Stage::new(scenario);
     let handler = Permissions::ask(|request: PermissionRequest| async move {
-        assert!(!request.tool_input["command"].as_str().unwrap().contains("panics"), "this panic is part of the test");
+        assert!(
+            !request.tool_input["command"]
+                .as_str()
+                .unwrap()
+                .contains("panics"),
+            "this panic is part of the test"
+        );
         pending().await
     });
-    let options = stage.options(handler).permission_timeout(Duration::from_secs(1));
+    let options = stage
+        .options(handler)
+        .permission_timeout(Duration::from_secs(1));
     let live = stage.start_with(options).await;
     live.completes("first", "one").await;
     assert_eq!(resolved(&live, 0).await.0, PermissionAnswer::HandlerFailure);
     live.completes("second", "two").await;
     let (by, resolution) = resolved(&live, 1).await;
     live.check(
-        matches!(by, PermissionAnswer::Deadline | PermissionAnswer::HandlerFailure),
+        matches!(
+            by,
+            PermissionAnswer::Deadline | PermissionAnswer::HandlerFailure
+        ),
         &format!("{by:?}"),
     )
     .await;
@@ -146,15 +183,22 @@ async fn a_handler_whose_runtime_goes_away_denies() {
     let options = stage.options(handler);
     // The session belongs to a runtime of its own, which goes away while its handler is asked.
     let (live, runtime) = tokio::task::spawn_blocking(move || {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
         let live = runtime.block_on(Live::start(options)).unwrap();
         (live, runtime)
     })
     .await
     .unwrap();
-    stage.note_runtime_dirs();
+    stage.driven().note_runtime_dirs();
     let turn = live.send_now("make it").await;
-    live.event("the request", |kind| matches!(kind, EventKind::PermissionRequested { .. }).then_some(())).await;
+    live.event("the request", |kind| {
+        matches!(kind, EventKind::PermissionRequested { .. }).then_some(())
+    })
+    .await;
     runtime.shutdown_background();
     let outcome = live.done(&turn).await;
     live.is(&outcome, TurnStatus::Completed).await;
@@ -171,7 +215,10 @@ async fn the_deny_policy_denies_without_a_handler() {
     live.completes("make it", "done").await;
     assert!(results(&stage)[0].is_error);
     assert!(!stage.work("proof.txt").exists());
-    assert_eq!(resolved(&live, 0).await, (PermissionAnswer::Policy, PermissionResolution::Resolved));
+    assert_eq!(
+        resolved(&live, 0).await,
+        (PermissionAnswer::Policy, PermissionResolution::Resolved)
+    );
     live.closes().await;
     stage.finish();
 }
@@ -185,7 +232,9 @@ async fn a_deny_rule_holds_even_where_everything_is_allowed() {
             Reply::text("done"),
         ]);
         let stage = Stage::new(scenario);
-        let options = stage.options(Permissions::DangerouslyAllowAll).disallowed_tools([rule]);
+        let options = stage
+            .options(Permissions::DangerouslyAllowAll)
+            .disallowed_tools([rule]);
         let live = stage.start_with(options).await;
         live.completes("make it", "done").await;
         assert!(!stage.work("denied.txt").exists(), "{rule}");
@@ -200,11 +249,17 @@ async fn a_deny_rule_holds_even_where_everything_is_allowed() {
 #[tokio::test]
 async fn an_allow_rule_saves_the_question() {
     let stage = Stage::new(one_call("touch proof.txt"));
-    let options = stage.options(answer(PermissionDecision::deny("never asked"))).allowed_tools(["Bash(touch proof.txt)"]);
+    let options = stage
+        .options(answer(PermissionDecision::deny("never asked")))
+        .allowed_tools(["Bash(touch proof.txt)"]);
     let live = stage.start_with(options).await;
     live.completes("make it", "done").await;
     assert!(stage.work("proof.txt").exists());
-    let asked = live.seen().await.into_iter().any(|event| matches!(event.kind, EventKind::PermissionRequested { .. }));
+    let asked = live
+        .seen()
+        .await
+        .into_iter()
+        .any(|event| matches!(event.kind, EventKind::PermissionRequested { .. }));
     assert!(!asked);
     live.closes().await;
     stage.finish();
@@ -214,13 +269,21 @@ async fn an_allow_rule_saves_the_question() {
 async fn an_updated_input_is_what_runs() {
     let stage = Stage::new(one_call("echo original > proof.txt"));
     let allow = PermissionDecision::Allow {
-        updated_input: Some(json!({"command": "echo changed > proof.txt", "description": "changed"})),
+        updated_input: Some(
+            json!({"command": "echo changed > proof.txt", "description": "changed"}),
+        ),
         updated_permissions: None,
     };
     let live = stage.start(answer(allow)).await;
     live.completes("make it", "done").await;
-    assert_eq!(fs::read_to_string(stage.work("proof.txt")).unwrap(), "changed\n");
-    assert_eq!(resolved(&live, 0).await, (PermissionAnswer::Handler, PermissionResolution::Resolved));
+    assert_eq!(
+        fs::read_to_string(stage.work("proof.txt")).unwrap(),
+        "changed\n"
+    );
+    assert_eq!(
+        resolved(&live, 0).await,
+        (PermissionAnswer::Handler, PermissionResolution::Resolved)
+    );
     live.closes().await;
     stage.finish();
 }
@@ -234,16 +297,32 @@ async fn questions_and_plans_are_denied_with_a_message() {
         "options": [{"label": "Red", "description": "r"}, {"label": "Blue", "description": "b"}],
     }]});
     for (mode, call) in [
-        (PermissionMode::Default, Reply::tool("AskUserQuestion", question)),
-        (PermissionMode::Plan, Reply::tool("ExitPlanMode", json!({"plan": "1. do it"}))),
+        (
+            PermissionMode::Default,
+            Reply::tool("AskUserQuestion", question),
+        ),
+        (
+            PermissionMode::Plan,
+            Reply::tool("ExitPlanMode", json!({"plan": "1. do it"})),
+        ),
     ] {
         let stage = Stage::new(Scenario::of([call, Reply::text("done")]));
-        let options = stage.options(Permissions::DangerouslyAllowAll).permission_mode(mode);
+        let options = stage
+            .options(Permissions::DangerouslyAllowAll)
+            .permission_mode(mode);
         let live = stage.start_with(options).await;
         live.completes("ask me", "done").await;
         let results = results(&stage);
-        live.check(results[0].is_error && !results[0].text.is_empty(), &format!("{results:?}")).await;
-        assert_eq!(resolved(&live, 0).await.0, PermissionAnswer::Unsupported, "{mode:?}");
+        live.check(
+            results[0].is_error && !results[0].text.is_empty(),
+            &format!("{results:?}"),
+        )
+        .await;
+        assert_eq!(
+            resolved(&live, 0).await.0,
+            PermissionAnswer::Unsupported,
+            "{mode:?}"
+        );
         live.closes().await;
         stage.finish();
     }
@@ -267,7 +346,10 @@ async fn two_permissions_of_one_turn_are_answered_apart() {
     let results = results(&stage);
     assert_eq!(results.len(), 2);
     assert!(!results[0].is_error);
-    assert_eq!((results[1].text.as_str(), results[1].is_error), ("not this one", true));
+    assert_eq!(
+        (results[1].text.as_str(), results[1].is_error),
+        ("not this one", true)
+    );
     live.closes().await;
     stage.finish();
 }
@@ -289,7 +371,8 @@ async fn a_call_of_a_background_agent_is_asked_for_under_the_agent() {
         .await;
     live.completes("send someone", "It works.").await;
     live.within("the agent", PATIENCE, live.quiescent()).await;
-    live.check(stage.work("by-agent.txt").exists(), "the agent's call ran").await;
+    live.check(stage.work("by-agent.txt").exists(), "the agent's call ran")
+        .await;
     live.closes().await;
     stage.finish();
 }
@@ -299,6 +382,9 @@ async fn a_session_without_a_choice_about_permissions_does_not_start() {
     let stage = Stage::plain();
     let options = ccd_api::Options::new(stage.rig().cwd());
     let error = Live::start(options).await.err().unwrap();
-    assert_eq!((error.code, error.details.reason.as_str()), (ErrorCode::Config, "permissions_missing"));
+    assert_eq!(
+        (error.code, error.details.reason.as_str()),
+        (ErrorCode::Config, "permissions_missing")
+    );
     stage.finish();
 }

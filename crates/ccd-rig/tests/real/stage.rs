@@ -7,7 +7,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -30,19 +30,20 @@ pub(crate) const CLEAN_UP: Duration = Duration::from_secs(3);
 /// A rig for one test. [`Stage::finish`] proves that nothing is left; a failed test keeps its traces.
 pub(crate) struct Stage {
     driven: Option<Driven>,
-    runtime_dirs: Mutex<Vec<PathBuf>>,
     command_traces: Mutex<Vec<PathBuf>>,
 }
 
 impl Stage {
     pub(crate) fn new(scenario: Scenario) -> Self {
-        Self::with(RigOptions { scenario, ..RigOptions::default() })
+        Self::with(RigOptions {
+            scenario,
+            ..RigOptions::default()
+        })
     }
 
     pub(crate) fn with(options: RigOptions) -> Self {
         Self {
             driven: Some(Driven::with(options).unwrap()),
-            runtime_dirs: Mutex::default(),
             command_traces: Mutex::default(),
         }
     }
@@ -52,7 +53,7 @@ impl Stage {
         Self::new(Scenario::new())
     }
 
-    fn driven(&self) -> &Driven {
+    pub(crate) fn driven(&self) -> &Driven {
         self.driven.as_ref().unwrap()
     }
 
@@ -93,22 +94,20 @@ impl Stage {
     /// Starts a session and notes its runtime directory, which must be gone at the end.
     pub(crate) async fn start_with(&self, options: Options) -> Live {
         let started = tokio::time::timeout(PATIENCE, Live::start(options)).await;
-        let live = started.expect("the start took too long").expect("the session did not start");
-        self.note_runtime_dirs();
+        let live = started
+            .expect("the start took too long")
+            .expect("the session did not start");
+        self.driven().note_runtime_dirs();
         live
-    }
-
-    /// Notes the runtime directories of the sessions that are recorded now.
-    pub(crate) fn note_runtime_dirs(&self) {
-        let recorded = ccd_runtime::list_sessions(self.state_dir().to_str()).unwrap();
-        let dirs = recorded.into_iter().map(|session| PathBuf::from(session.runtime_dir));
-        self.runtime_dirs.lock().unwrap().extend(dirs);
     }
 
     /// The texts a human wrote last, of all main requests so far.
     pub(crate) fn received(&self) -> Vec<String> {
         let requests = self.service().main_requests();
-        requests.iter().map(|request| request.last_user_text().unwrap_or_default().to_owned()).collect()
+        requests
+            .iter()
+            .map(|request| without_marker(request.last_user_text().unwrap_or_default()))
+            .collect()
     }
 
     /// Waits for `count` main requests.
@@ -124,13 +123,18 @@ impl Stage {
     /// Waits until a reply has left the mark, or stands at the gate, of this name.
     pub(crate) async fn mark(&self, name: &str) {
         let what = format!("the mark {name:?}");
-        let found = self.service().wait_for_async(&what, PATIENCE, |log| (log.marked(name) > 0).then_some(()));
+        let found = self
+            .service()
+            .wait_for_async(&what, PATIENCE, |log| (log.marked(name) > 0).then_some(()));
         found.await.unwrap_or_else(|error| panic!("{error}"));
     }
 
     /// Makes a named pipe in the workspace: a command that reads it runs until [`Stage::open_pipe`].
     pub(crate) fn pipe(&self, name: &str) {
-        let made = Command::new("mkfifo").arg(self.work(name)).status().unwrap();
+        let made = Command::new("mkfifo")
+            .arg(self.work(name))
+            .status()
+            .unwrap();
         assert!(made.success(), "mkfifo: {made}");
     }
 
@@ -146,21 +150,41 @@ impl Stage {
     pub(crate) fn ccd(&self) -> Command {
         let program = std::env::var_os("CCD_BIN").expect("CCD_BIN names the built command");
         let mut command = Command::new(program);
-        command.env_clear().envs(self.rig().env()).env("CCD_HELPER", self.rig().helper().unwrap());
-        command.current_dir(self.rig().root()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .env_clear()
+            .envs(self.rig().env())
+            .env("CCD_HELPER", self.rig().helper().unwrap());
+        command
+            .current_dir(self.rig().root())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         command
     }
 
     /// `ccd run` in the rig: workspace, Claude, Claude's environment, a trace.
     pub(crate) fn ccd_run(&self, args: &[&str]) -> Command {
         let mut traces = self.command_traces.lock().unwrap();
-        let trace = self.rig().root().join(format!("command-{}.ccd.jsonl", traces.len()));
+        let trace = self
+            .rig()
+            .root()
+            .join(format!("command-{}.ccd.jsonl", traces.len()));
         let mut command = self.ccd();
-        command.arg("run").arg("--cwd").arg(self.rig().cwd()).arg("--trace").arg(&trace);
+        command
+            .arg("run")
+            .arg("--cwd")
+            .arg(self.rig().cwd())
+            .arg("--trace")
+            .arg(&trace);
         if !args.contains(&"--claude") {
             command.arg("--claude").arg(self.rig().claude().unwrap());
         }
-        for (name, value) in self.rig().env().into_iter().filter(|(name, _)| !name.starts_with("TMUX")) {
+        for (name, value) in self
+            .rig()
+            .env()
+            .into_iter()
+            .filter(|(name, _)| !name.starts_with("TMUX"))
+        {
             command.arg("--env").arg(format!("{name}={value}"));
         }
         traces.push(trace);
@@ -168,23 +192,29 @@ impl Stage {
         command
     }
 
-    /// The trace of a killed command ends anywhere: it is not run again.
+    /// The trace of a killed command ends anywhere, and a command that could not start has none: neither is run again.
     pub(crate) fn forget_command_traces(&self) {
         self.command_traces.lock().unwrap().clear();
     }
 
     /// Ends the stage: every trace gives the same events again, and nothing of the sessions is left.
     pub(crate) fn finish(mut self) -> StopReport {
-        for path in self.command_traces.lock().unwrap().iter().filter(|path| path.is_file()) {
-            let replayed = ccd_runtime::replay_file(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-            assert!(replayed.differences.is_empty(), "{}: {}", path.display(), replayed.differences.join("\n"));
+        let traces = std::mem::take(&mut *self.command_traces.lock().unwrap());
+        for path in traces.iter().filter(|path| path.is_file()) {
+            let replayed = ccd_runtime::replay_file(path)
+                .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            assert!(
+                replayed.differences.is_empty(),
+                "{}: {}",
+                path.display(),
+                replayed.differences.join("\n")
+            );
         }
-        self.driven().replay().unwrap_or_else(|error| panic!("{error}"));
+        self.driven()
+            .replay()
+            .unwrap_or_else(|error| panic!("{error}"));
         let left = ccd_runtime::list_sessions(self.command_state_dir().to_str()).unwrap();
         assert!(left.is_empty(), "records of the command are left: {left:?}");
-        for dir in self.runtime_dirs.lock().unwrap().iter() {
-            Guard::new(self.rig().id(), dir).wait_until_gone(CLEAN_UP).unwrap_or_else(|error| panic!("{error}"));
-        }
         let driven = self.driven.take().unwrap();
         driven.finish().unwrap_or_else(|error| panic!("{error}"))
     }
@@ -196,24 +226,60 @@ impl Drop for Stage {
         let Some(driven) = self.driven.as_ref().filter(|_| std::thread::panicking()) else {
             return;
         };
-        let name = std::thread::current().name().unwrap_or("unnamed").replace("::", "-");
-        let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("real").join(name);
+        let name = std::thread::current()
+            .name()
+            .unwrap_or("unnamed")
+            .replace("::", "-");
+        let kept = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join("real")
+            .join(name);
         let _ = fs::remove_dir_all(&kept);
         let _ = fs::create_dir_all(&kept);
         let summary = driven.rig().service().log().summary();
         let _ = fs::write(kept.join("service.txt"), &summary);
-        for path in driven.traces().iter().chain(self.command_traces.lock().unwrap().iter()) {
+        for path in driven.traces().iter().chain(
+            self.command_traces
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .iter(),
+        ) {
             let _ = path.file_name().map(|file| fs::copy(path, kept.join(file)));
         }
-        eprintln!("the service saw:\n{summary}\ntraces are kept in {}", kept.display());
+        eprintln!(
+            "the service saw:\n{summary}\ntraces are kept in {}",
+            kept.display()
+        );
     }
 }
 
 /// A reply that never goes on after its first two lines, "line one" and "line two".
 pub(crate) fn stuck_after_two_lines(gate: &str) -> Reply {
     use ccd_rig::service::{Block, Point, Step};
-    Reply::blocks([Block::text_deltas(["line one\n", "line two\n", "line three\n", "line four"])])
-        .at(Point::InBlock { block: 0, deltas: 3 }, Step::gate(gate))
+    Reply::blocks([Block::text_deltas([
+        "line one\n",
+        "line two\n",
+        "line three\n",
+        "line four",
+    ])])
+    .at(
+        Point::InBlock {
+            block: 0,
+            deltas: 3,
+        },
+        Step::gate(gate),
+    )
+}
+
+/// After an interrupt Claude puts its own marker into the next prompt's message.
+fn without_marker(text: &str) -> String {
+    let markers = [
+        "[Request interrupted by user]",
+        "[Request interrupted by user for tool use]",
+    ];
+    let rest = markers
+        .iter()
+        .find_map(|marker| text.strip_prefix(marker)?.strip_prefix("\n\n"));
+    rest.unwrap_or(text).to_owned()
 }
 
 /// How a command ended.
@@ -235,7 +301,8 @@ impl Ended {
     /// The result object on the last line of standard output.
     pub(crate) fn result(&self) -> RunResult {
         let line = self.stdout.lines().last().unwrap_or_default();
-        serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}\n{}", self.stderr))
+        serde_json::from_str(line)
+            .unwrap_or_else(|error| panic!("{error}: {line}\n{}", self.stderr))
     }
 }
 
@@ -261,7 +328,10 @@ pub(crate) async fn wait(child: Child) -> Ended {
 pub(crate) async fn until(what: &str, patience: Duration, mut found: impl FnMut() -> bool) {
     let start = Instant::now();
     while !found() {
-        assert!(start.elapsed() < patience, "{what}: not within {patience:?}");
+        assert!(
+            start.elapsed() < patience,
+            "{what}: not within {patience:?}"
+        );
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

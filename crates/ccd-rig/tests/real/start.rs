@@ -17,7 +17,10 @@ use crate::stage::{CLEAN_UP, Ended, Stage, run};
 const AT_ONCE: Duration = Duration::from_secs(10);
 
 fn stage_with(home: HomeOptions) -> Stage {
-    Stage::with(RigOptions { scenario: Scenario::new(), home })
+    Stage::with(RigOptions {
+        scenario: Scenario::new(),
+        home,
+    })
 }
 
 /// Runs a command that must fail with this exit code, code and reason, quickly, without a model call, leaving nothing.
@@ -27,11 +30,21 @@ async fn fails(stage: &Stage, command: Command, exit: i32, code: &str, reason: &
     let took = start.elapsed();
     let told: Error = ended.result().error.unwrap();
     assert_eq!(ended.code, Some(exit), "{}", ended.stderr);
-    assert_eq!((told.code.as_str(), told.details.reason.as_str()), (code, reason), "{}", ended.stderr);
+    assert_eq!(
+        (told.code.as_str(), told.details.reason.as_str()),
+        (code, reason),
+        "{}",
+        ended.stderr
+    );
     assert!(ended.stderr.contains(code), "{}", ended.stderr);
     assert!(took < AT_ONCE, "it took {took:?}");
     stage.guard().wait_until_idle(CLEAN_UP).unwrap();
-    assert!(stage.service().log().requests.is_empty(), "{}", stage.service().log().summary());
+    assert!(
+        stage.service().log().requests.is_empty(),
+        "{}",
+        stage.service().log().summary()
+    );
+    stage.forget_command_traces();
     ended
 }
 
@@ -48,7 +61,8 @@ async fn a_ready_session_has_sent_no_request_and_its_composer_is_empty() {
         _ => None,
     });
     assert!(tested.await, "the first start of a home tests itself");
-    live.check(live.composer_is_empty(), "the composer is empty").await;
+    live.check(live.composer_is_empty(), "the composer is empty")
+        .await;
     let state = live.state();
     assert_eq!(state.lifecycle, Lifecycle::Ready);
     assert_eq!(state.claude_version.as_deref(), Some("2.1.316"));
@@ -74,7 +88,12 @@ async fn an_untrusted_workspace_is_refused_until_trust_is_seeded() {
     let refused = stage.ccd_run(&prompt(&[]));
     fails(&stage, refused, 4, "E_TRUST_REQUIRED", "trust_required").await;
     let seeded = run(stage.ccd_run(&["--trust", "seed", "hello"])).await;
-    assert_eq!((seeded.code, seeded.stdout.as_str()), (Some(0), "ok\n"), "{}", seeded.stderr);
+    assert_eq!(
+        (seeded.code, seeded.stdout.as_str()),
+        (Some(0), "ok\n"),
+        "{}",
+        seeded.stderr
+    );
     let trusted = run(stage.ccd_run(&["hello again"])).await;
     assert_eq!(trusted.code, Some(0), "the seed lasts: {}", trusted.stderr);
     stage.finish();
@@ -85,7 +104,7 @@ async fn a_missing_or_wrong_program_is_named() {
     let stage = Stage::plain();
     let empty = stage.rig().root().join("empty");
     fs::create_dir(&empty).unwrap();
-    let mut no_tmux = stage.ccd_run(&prompt(&[]));
+    let mut no_tmux = stage.ccd_run(&prompt(&["--env", &format!("PATH={}", empty.display())]));
     no_tmux.env("PATH", &empty);
     fails(&stage, no_tmux, 3, "E_ENVIRONMENT", "tmux_missing").await;
 
@@ -95,7 +114,11 @@ async fn a_missing_or_wrong_program_is_named() {
     let other = script(&stage, "other-claude", "echo '9.9.9 (Claude Code)'");
     let version = stage.ccd_run(&prompt(&["--claude", other.to_str().unwrap()]));
     let ended = fails(&stage, version, 3, "E_VERSION", "claude_version").await;
-    assert!(ended.stderr.contains("9.9.9") && ended.stderr.contains("2.1.316"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("9.9.9") && ended.stderr.contains("2.1.316"),
+        "{}",
+        ended.stderr
+    );
 
     let broken = script(&stage, "broken-claude", "exit 7");
     let broken = stage.ccd_run(&prompt(&["--claude", broken.to_str().unwrap()]));
@@ -116,7 +139,10 @@ fn script(stage: &Stage, name: &str, body: &str) -> PathBuf {
 
 #[tokio::test]
 async fn an_account_that_is_not_ready_is_refused() {
-    for (home, reason) in [(HomeOptions::logged_out(), "logged_out"), (HomeOptions::not_onboarded(), "not_onboarded")] {
+    for (home, reason) in [
+        (HomeOptions::logged_out(), "logged_out"),
+        (HomeOptions::not_onboarded(), "not_onboarded"),
+    ] {
         let stage = stage_with(home);
         let command = stage.ccd_run(&prompt(&[]));
         fails(&stage, command, 4, "E_ACCOUNT", reason).await;
@@ -134,7 +160,11 @@ async fn an_unusable_home_is_an_environment_error_and_is_not_made() {
         let mut command = stage.ccd_run(&prompt(&["--env", &format!("HOME={}", home.display())]));
         command.env("HOME", home);
         let ended = fails(&stage, command, 3, "E_ENVIRONMENT", "dir_unusable").await;
-        assert!(ended.stderr.contains(home.to_str().unwrap()), "{}", ended.stderr);
+        assert!(
+            ended.stderr.contains(home.to_str().unwrap()),
+            "{}",
+            ended.stderr
+        );
     }
     assert!(!missing.exists(), "a home was made");
     stage.finish();
@@ -145,13 +175,34 @@ async fn contradictions_on_the_command_line_are_usage_errors() {
     let stage = Stage::plain();
     for (args, code, reason) in [
         (&["--policy", "ask"][..], "E_CONFIG", "ask_without_terminal"),
-        (&["--policy", "deny", "--permission-mode", "auto"], "E_CONFIG", "policy_mode"),
-        (&["--policy", "dangerously-allow-all", "--permission-mode", "dontAsk"], "E_CONFIG", "policy_mode"),
-        (&["--permission-mode", "nonsense"], "E_CONFIG", "permission_mode"),
+        (
+            &["--policy", "deny", "--permission-mode", "auto"],
+            "E_CONFIG",
+            "policy_mode",
+        ),
+        (
+            &[
+                "--policy",
+                "dangerously-allow-all",
+                "--permission-mode",
+                "dontAsk",
+            ],
+            "E_CONFIG",
+            "policy_mode",
+        ),
+        (
+            &["--permission-mode", "nonsense"],
+            "E_CONFIG",
+            "permission_mode",
+        ),
         (&["--fork-session"], "E_CONFIG", "fork_without_resume"),
         (&["--allowedTools", "Bash("], "E_CONFIG", "config"),
         (&["--env", "TMUX=x"], "E_CONFIG", "config"),
-        (&["--env", "ANTHROPIC_API_KEY=x"], "E_ACCOUNT", "account_refused"),
+        (
+            &["--env", "ANTHROPIC_API_KEY=x"],
+            "E_ACCOUNT",
+            "account_refused",
+        ),
         (&["--network", "on"], "E_UNSUPPORTED", "flag"),
     ] {
         let exit = if code == "E_ACCOUNT" { 4 } else { 2 };
@@ -165,7 +216,14 @@ async fn settings_that_make_driving_impossible_are_refused() {
     let home = HomeOptions::default().with_settings(serde_json::json!({"disableAllHooks": true}));
     let stage = stage_with(home);
     let command = stage.ccd_run(&prompt(&[]));
-    let ended = fails(&stage, command, 3, "E_SETTINGS_CONFLICT", "settings_conflict").await;
+    let ended = fails(
+        &stage,
+        command,
+        3,
+        "E_SETTINGS_CONFLICT",
+        "settings_conflict",
+    )
+    .await;
     assert!(ended.stderr.contains("disableAllHooks"), "{}", ended.stderr);
     stage.finish();
 }

@@ -60,8 +60,9 @@ impl FakeClock {
         state.now = state.now.saturating_add(ms);
         let now = Mono(state.now);
         let due = state.sleepers.iter().filter(|(_, (at, _))| *at <= now);
-        let mut due: Vec<(Mono, u64, Waker)> =
-            due.map(|(id, (at, waker))| (*at, *id, waker.clone())).collect();
+        let mut due: Vec<(Mono, u64, Waker)> = due
+            .map(|(id, (at, waker))| (*at, *id, waker.clone()))
+            .collect();
         drop(state);
         due.sort_by_key(|(at, id, _)| (*at, *id));
         for (_, _, waker) in due {
