@@ -18,5 +18,8 @@ pub(crate) fn code(class: &str, limited: bool) -> ErrorCode {
     if class == RATE_LIMIT && limited {
         return ErrorCode::UsageLimit;
     }
-    CLASSES.iter().find(|(known, _)| *known == class).map_or(ErrorCode::TurnFailed, |(_, code)| *code)
+    CLASSES
+        .iter()
+        .find(|(known, _)| *known == class)
+        .map_or(ErrorCode::TurnFailed, |(_, code)| *code)
 }

@@ -43,36 +43,65 @@ pub(crate) fn launch(error: LaunchError) -> Error {
 }
 
 pub(crate) fn refusal(refusal: &Refusal) -> Error {
-    let prompt = |reason: &str, message: String| Error::new(ErrorCode::PromptRefused, reason, message);
+    let prompt =
+        |reason: &str, message: String| Error::new(ErrorCode::PromptRefused, reason, message);
     match refusal {
         Refusal::EmptyPrompt => prompt("empty_prompt", "the prompt is empty".into()),
         Refusal::LooksLikeCommand { word } => prompt(
             "looks_like_command",
             format!("`{word}` would run as a slash command"),
         )
-        .with_fix(Some("send it with Prompt::as_text, or without the leading slash".into())),
-        Refusal::ExitWord { word } => prompt("exit_word", format!("`{word}` would end Claude Code"))
-            .with_fix(Some("use close(), or send it with Prompt::as_text".into())),
-        Refusal::TooLarge { bytes, limit } => {
-            prompt("too_large", format!("the prompt has {bytes} bytes; the limit is {limit}"))
+        .with_fix(Some(
+            "send it with Prompt::as_text, or without the leading slash".into(),
+        )),
+        Refusal::ExitWord { word } => {
+            prompt("exit_word", format!("`{word}` would end Claude Code"))
+                .with_fix(Some("use close(), or send it with Prompt::as_text".into()))
         }
+        Refusal::TooLarge { bytes, limit } => prompt(
+            "too_large",
+            format!("the prompt has {bytes} bytes; the limit is {limit}"),
+        ),
         Refusal::NothingToInterrupt => prompt("nothing_to_interrupt", "no turn is running".into()),
         Refusal::NoSuchEntity => prompt("no_such_entity", "it is not open any more".into()),
         Refusal::NotHeld => prompt("not_held", "the prompt is being delivered already".into()),
-        Refusal::SessionOver => Error::new(ErrorCode::SessionExited, "session_over", "the session is over"),
-        Refusal::AuthRequired => Error::new(ErrorCode::Account, "auth_required", "Claude is not logged in"),
+        Refusal::SessionOver => Error::new(
+            ErrorCode::SessionExited,
+            "session_over",
+            "the session is over",
+        ),
+        Refusal::AuthRequired => Error::new(
+            ErrorCode::Account,
+            "auth_required",
+            "Claude is not logged in",
+        ),
     }
 }
 
 fn not_submitted(why: &NotSubmitted) -> (&'static str, String) {
     match why {
-        NotSubmitted::Mismatch => ("mismatch", "the composer received another text; it was blocked twice".into()),
-        NotSubmitted::BlockedByHook { message } => ("blocked_by_hook", format!("a hook blocked the prompt: {message}")),
+        NotSubmitted::Mismatch => (
+            "mismatch",
+            "the composer received another text; it was blocked twice".into(),
+        ),
+        NotSubmitted::BlockedByHook { message } => (
+            "blocked_by_hook",
+            format!("a hook blocked the prompt: {message}"),
+        ),
         NotSubmitted::EditorSilent => ("editor_silent", "Claude never opened the editor".into()),
-        NotSubmitted::ComposerBusy { what } => ("composer_busy", format!("the composer was not free: {what}")),
+        NotSubmitted::ComposerBusy { what } => (
+            "composer_busy",
+            format!("the composer was not free: {what}"),
+        ),
         NotSubmitted::NoReceipt => ("no_receipt", "Enter had no effect".into()),
-        NotSubmitted::Cancelled => ("cancelled", "the prompt was cancelled while it was held".into()),
-        NotSubmitted::SessionClosed => ("session_closed", "the session closed while the prompt was held".into()),
+        NotSubmitted::Cancelled => (
+            "cancelled",
+            "the prompt was cancelled while it was held".into(),
+        ),
+        NotSubmitted::SessionClosed => (
+            "session_closed",
+            "the session closed while the prompt was held".into(),
+        ),
     }
 }
 
@@ -84,7 +113,11 @@ pub(crate) fn outcome(outcome: &Outcome, limited: bool) -> Option<Error> {
             let code = failure_codes::code(error, limited);
             Some(Error::new(code, error.to_string(), message.to_string()))
         }
-        Outcome::Interrupted => Some(Error::new(ErrorCode::TurnInterrupted, "interrupted", "the turn was interrupted")),
+        Outcome::Interrupted => Some(Error::new(
+            ErrorCode::TurnInterrupted,
+            "interrupted",
+            "the turn was interrupted",
+        )),
         Outcome::Withdrawn => Some(Error::new(
             ErrorCode::TurnInterrupted,
             "withdrawn",
@@ -94,7 +127,15 @@ pub(crate) fn outcome(outcome: &Outcome, limited: bool) -> Option<Error> {
             let (reason, message) = not_submitted(why);
             Some(Error::new(ErrorCode::NotSubmitted, reason, message))
         }
-        Outcome::Aborted { reason } => Some(Error::new(ErrorCode::SessionExited, "aborted", reason.to_string())),
-        Outcome::Unknown { reason } => Some(Error::new(ErrorCode::TurnUnknown, "unknown", reason.to_string())),
+        Outcome::Aborted { reason } => Some(Error::new(
+            ErrorCode::SessionExited,
+            "aborted",
+            reason.to_string(),
+        )),
+        Outcome::Unknown { reason } => Some(Error::new(
+            ErrorCode::TurnUnknown,
+            "unknown",
+            reason.to_string(),
+        )),
     }
 }

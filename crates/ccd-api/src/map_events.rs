@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use ccd_runtime::model;
 use ccd_types::{
-    AlertKind, CallId, CompactionTrigger, Event, EventKind, MessageId, PermissionAnswer, PermissionId,
-    PermissionResolution, ToolResult,
+    AlertKind, CallId, CompactionTrigger, Event, EventKind, MessageId, PermissionAnswer,
+    PermissionId, PermissionResolution, ToolResult,
 };
 use jiff::Timestamp;
 use model::{
@@ -35,7 +35,12 @@ pub(crate) struct EventMapper {
 
 impl EventMapper {
     pub(crate) fn new(kernel: Arc<dyn SessionKernel>) -> Self {
-        Self { kernel, tools: BTreeMap::new(), permissions: BTreeMap::new(), calls: BTreeMap::new() }
+        Self {
+            kernel,
+            tools: BTreeMap::new(),
+            permissions: BTreeMap::new(),
+            calls: BTreeMap::new(),
+        }
     }
 
     /// `None`: the item has no public shape.
@@ -43,21 +48,36 @@ impl EventMapper {
         match item {
             LogItem::Event(published) => {
                 let (turn, kind) = self.kind(&published.event)?;
-                Some(Mapped { turn, event: stamped(published, kind) })
+                Some(Mapped {
+                    turn,
+                    event: stamped(published, kind),
+                })
             }
             LogItem::Gap { from, to } => {
-                let kind = EventKind::Gap { from: from.0, to: to.0 };
-                Some(Mapped { turn: None, event: Event::new(to.0, 0, String::new(), kind) })
+                let kind = EventKind::Gap {
+                    from: from.0,
+                    to: to.0,
+                };
+                Some(Mapped {
+                    turn: None,
+                    event: Event::new(to.0, 0, String::new(), kind),
+                })
             }
         }
     }
 
     fn tool(&mut self, key: ToolKey, ended: bool) -> (Option<TurnKey>, String) {
-        let known = if ended { self.tools.remove(&key) } else { self.tools.get(&key).cloned() };
+        let known = if ended {
+            self.tools.remove(&key)
+        } else {
+            self.tools.get(&key).cloned()
+        };
         known.unwrap_or_else(|| {
             let view = self.kernel.view();
             let tool = view.tools.iter().find(|tool| tool.tool == key);
-            tool.map_or((None, String::new()), |tool| (tool.turn, tool.name.to_string()))
+            tool.map_or((None, String::new()), |tool| {
+                (tool.turn, tool.name.to_string())
+            })
         })
     }
 
@@ -65,11 +85,18 @@ impl EventMapper {
         self.calls.get(&key).copied().flatten()
     }
 
-    #[allow(clippy::too_many_lines, reason = "one arm for each event; splitting it would hide a missing one")]
+    #[allow(
+        clippy::too_many_lines,
+        reason = "one arm for each event; splitting it would hide a missing one"
+    )]
     fn kind(&mut self, event: &DomainEvent) -> Option<(Option<TurnKey>, EventKind)> {
         let text = |value: &Arc<str>| value.to_string();
         Some(match event {
-            DomainEvent::SessionReady { session_id, model, self_tested } => (
+            DomainEvent::SessionReady {
+                session_id,
+                model,
+                self_tested,
+            } => (
                 None,
                 EventKind::SessionReady {
                     session_id: text(session_id),
@@ -77,11 +104,25 @@ impl EventMapper {
                     self_tested: *self_tested,
                 },
             ),
-            DomainEvent::SessionExited { code, signal, clean, reason } => (
+            DomainEvent::SessionExited {
+                code,
+                signal,
+                clean,
+                reason,
+            } => (
                 None,
-                EventKind::SessionExited { code: *code, signal: *signal, clean: *clean, reason: text(reason) },
+                EventKind::SessionExited {
+                    code: *code,
+                    signal: *signal,
+                    clean: *clean,
+                    reason: text(reason),
+                },
             ),
-            DomainEvent::PromptNormalized { turn, text: prompt, changes } => (
+            DomainEvent::PromptNormalized {
+                turn,
+                text: prompt,
+                changes,
+            } => (
                 Some(*turn),
                 EventKind::PromptNormalized {
                     turn: map::turn_id(*turn),
@@ -91,13 +132,23 @@ impl EventMapper {
             ),
             DomainEvent::TurnQueued { turn, origin } => (
                 Some(*turn),
-                EventKind::TurnQueued { turn: map::turn_id(*turn), origin: map::origin(*origin) },
+                EventKind::TurnQueued {
+                    turn: map::turn_id(*turn),
+                    origin: map::origin(*origin),
+                },
             ),
             DomainEvent::TurnSubmitted { turn, prompt_id } => (
                 Some(*turn),
-                EventKind::TurnSubmitted { turn: map::turn_id(*turn), prompt_id: text(prompt_id) },
+                EventKind::TurnSubmitted {
+                    turn: map::turn_id(*turn),
+                    prompt_id: text(prompt_id),
+                },
             ),
-            DomainEvent::TurnStarted { turn, origin, prompt } => (
+            DomainEvent::TurnStarted {
+                turn,
+                origin,
+                prompt,
+            } => (
                 Some(*turn),
                 EventKind::TurnStarted {
                     turn: map::turn_id(*turn),
@@ -105,7 +156,13 @@ impl EventMapper {
                     prompt: text(prompt),
                 },
             ),
-            DomainEvent::TurnEnded { turn, origin, outcome, text: answer, returned } => {
+            DomainEvent::TurnEnded {
+                turn,
+                origin,
+                outcome,
+                text: answer,
+                returned,
+            } => {
                 let limited = self.kernel.view().usage_limit.is_some();
                 (
                     Some(*turn),
@@ -119,7 +176,14 @@ impl EventMapper {
                     },
                 )
             }
-            DomainEvent::ToolProposed { tool, turn, agent, tool_use_id, name, input } => {
+            DomainEvent::ToolProposed {
+                tool,
+                turn,
+                agent,
+                tool_use_id,
+                name,
+                input,
+            } => {
                 self.tools.insert(*tool, (*turn, text(name)));
                 (
                     *turn,
@@ -135,15 +199,43 @@ impl EventMapper {
             }
             DomainEvent::ToolStarted { tool } => {
                 let (turn, name) = self.tool(*tool, false);
-                (turn, EventKind::ToolStarted { tool: map::tool_id(*tool), turn: turn.map(map::turn_id), name })
+                (
+                    turn,
+                    EventKind::ToolStarted {
+                        tool: map::tool_id(*tool),
+                        turn: turn.map(map::turn_id),
+                        name,
+                    },
+                )
             }
-            DomainEvent::ToolEnded { tool, status, result, duration_ms } => {
+            DomainEvent::ToolEnded {
+                tool,
+                status,
+                result,
+                duration_ms,
+            } => {
                 let (turn, name) = self.tool(*tool, true);
                 let result = ToolResult::new(map::tool_status(*status), text(result), *duration_ms);
-                (turn, EventKind::ToolEnded { tool: map::tool_id(*tool), turn: turn.map(map::turn_id), name, result })
+                (
+                    turn,
+                    EventKind::ToolEnded {
+                        tool: map::tool_id(*tool),
+                        turn: turn.map(map::turn_id),
+                        name,
+                        result,
+                    },
+                )
             }
             DomainEvent::PermissionRequested {
-                permission, turn, tool, agent, tool_use_id, name, input, suggestions, ..
+                permission,
+                turn,
+                tool,
+                agent,
+                tool_use_id,
+                name,
+                input,
+                suggestions,
+                ..
             } => {
                 self.permissions.insert(*permission, (*turn, text(name)));
                 (
@@ -160,7 +252,12 @@ impl EventMapper {
                     },
                 )
             }
-            DomainEvent::PermissionResolved { permission, status, decision, by } => {
+            DomainEvent::PermissionResolved {
+                permission,
+                status,
+                decision,
+                by,
+            } => {
                 let (turn, tool_name) = self.permissions.remove(permission).unwrap_or_default();
                 (
                     turn,
@@ -176,11 +273,24 @@ impl EventMapper {
             }
             DomainEvent::AgentStarted { agent, turn, kind } => (
                 *turn,
-                EventKind::AgentStarted { agent: map::agent_id(*agent), turn: turn.map(map::turn_id), kind: text(kind) },
+                EventKind::AgentStarted {
+                    agent: map::agent_id(*agent),
+                    turn: turn.map(map::turn_id),
+                    kind: text(kind),
+                },
             ),
-            DomainEvent::AgentEnded { agent, known, text: answer } => {
-                (None, EventKind::AgentEnded { agent: map::agent_id(*agent), known: *known, text: text(answer) })
-            }
+            DomainEvent::AgentEnded {
+                agent,
+                known,
+                text: answer,
+            } => (
+                None,
+                EventKind::AgentEnded {
+                    agent: map::agent_id(*agent),
+                    known: *known,
+                    text: text(answer),
+                },
+            ),
             DomainEvent::CallStarted { call, turn, agent } => {
                 self.calls.insert(*call, *turn);
                 (
@@ -192,7 +302,13 @@ impl EventMapper {
                     },
                 )
             }
-            DomainEvent::CallRetrying { call, attempt, max, delay_s, reason } => {
+            DomainEvent::CallRetrying {
+                call,
+                attempt,
+                max,
+                delay_s,
+                reason,
+            } => {
                 let turn = self.call(*call);
                 (
                     turn,
@@ -219,7 +335,13 @@ impl EventMapper {
             }
             DomainEvent::CallResumed { call } => {
                 let turn = self.call(*call);
-                (turn, EventKind::ModelCallResumed { call: call_id(*call), turn: turn.map(map::turn_id) })
+                (
+                    turn,
+                    EventKind::ModelCallResumed {
+                        call: call_id(*call),
+                        turn: turn.map(map::turn_id),
+                    },
+                )
             }
             DomainEvent::CallEnded { call, ended_well } => {
                 let turn = self.calls.remove(call).flatten();
@@ -232,7 +354,12 @@ impl EventMapper {
                     },
                 )
             }
-            DomainEvent::MessageDelta { message, turn, index, text: delta } => (
+            DomainEvent::MessageDelta {
+                message,
+                turn,
+                index,
+                text: delta,
+            } => (
                 *turn,
                 EventKind::MessageDelta {
                     message: MessageId::new(message.to_string()),
@@ -241,7 +368,12 @@ impl EventMapper {
                     text: text(delta),
                 },
             ),
-            DomainEvent::MessageFinal { message, turn, text: block, confirmed } => (
+            DomainEvent::MessageFinal {
+                message,
+                turn,
+                text: block,
+                confirmed,
+            } => (
                 *turn,
                 EventKind::MessageFinal {
                     message: MessageId::new(message.to_string()),
@@ -250,23 +382,42 @@ impl EventMapper {
                     confirmed: *confirmed,
                 },
             ),
-            DomainEvent::ThinkingFinal { turn, text: block } => {
-                (*turn, EventKind::ThinkingFinal { turn: turn.map(map::turn_id), text: text(block) })
-            }
-            DomainEvent::UsageLimitReached { resets_at, message } => {
-                (None, EventKind::UsageLimitReached { resets_at: *resets_at, message: text(message) })
-            }
+            DomainEvent::ThinkingFinal { turn, text: block } => (
+                *turn,
+                EventKind::ThinkingFinal {
+                    turn: turn.map(map::turn_id),
+                    text: text(block),
+                },
+            ),
+            DomainEvent::UsageLimitReached { resets_at, message } => (
+                None,
+                EventKind::UsageLimitReached {
+                    resets_at: *resets_at,
+                    message: text(message),
+                },
+            ),
             DomainEvent::UsageLimitCleared => (None, EventKind::UsageLimitCleared {}),
             DomainEvent::CompactionStarted { trigger } => {
-                let trigger = if &**trigger == "auto" { CompactionTrigger::Auto } else { CompactionTrigger::Manual };
+                let trigger = if &**trigger == "auto" {
+                    CompactionTrigger::Auto
+                } else {
+                    CompactionTrigger::Manual
+                };
                 (None, EventKind::CompactionStarted { trigger })
             }
             DomainEvent::CompactionEnded => (None, EventKind::CompactionEnded {}),
-            DomainEvent::ModeChanged { mode } => (None, EventKind::ModeChanged { mode: text(mode) }),
-            DomainEvent::ModelChanged { model } => (None, EventKind::ModelChanged { model: text(model) }),
-            DomainEvent::StatusChanged { status } => {
-                (None, EventKind::StatusChanged { status: map::agent_status(status) })
+            DomainEvent::ModeChanged { mode } => {
+                (None, EventKind::ModeChanged { mode: text(mode) })
             }
+            DomainEvent::ModelChanged { model } => {
+                (None, EventKind::ModelChanged { model: text(model) })
+            }
+            DomainEvent::StatusChanged { status } => (
+                None,
+                EventKind::StatusChanged {
+                    status: map::agent_status(status),
+                },
+            ),
             DomainEvent::Alert(alert) => {
                 let (turn, alert, message) = alert_of(alert);
                 (turn, EventKind::AlertRaised { alert, message })
@@ -285,7 +436,8 @@ impl EventMapper {
 }
 
 fn stamped(published: &Published, kind: EventKind) -> Event {
-    let ts = Timestamp::from_millisecond(published.wall.0).map_or_else(|_| String::new(), |time| time.to_string());
+    let ts = Timestamp::from_millisecond(published.wall.0)
+        .map_or_else(|_| String::new(), |time| time.to_string());
     Event::new(published.seq.0, published.at.0, ts, kind)
 }
 
@@ -336,7 +488,8 @@ fn alert_of(alert: &Alert) -> (Option<TurnKey>, AlertKind, String) {
         Alert::Mismatch { turn } => (
             Some(*turn),
             AlertKind::Mismatch,
-            "a prompt arrived that is not the one sent; it was blocked before the model saw it".into(),
+            "a prompt arrived that is not the one sent; it was blocked before the model saw it"
+                .into(),
         ),
         Alert::Conflict { what } => (None, AlertKind::Conflict, what.to_string()),
         Alert::Drift { row } => (None, AlertKind::Drift, row.to_string()),
@@ -346,10 +499,19 @@ fn alert_of(alert: &Alert) -> (Option<TurnKey>, AlertKind, String) {
             AlertKind::AnswerWithoutEffect,
             format!("the answer to permission {permission} had no visible effect"),
         ),
-        Alert::DenyRuleHeld { tool } => (None, AlertKind::DenyRuleHeld, format!("a deny rule stopped {tool}")),
-        Alert::OrphansFound { count, details } => {
-            (None, AlertKind::OrphansFound, format!("{count} left by crashed owners, cleaned: {}", details.join("; ")))
-        }
+        Alert::DenyRuleHeld { tool } => (
+            None,
+            AlertKind::DenyRuleHeld,
+            format!("a deny rule stopped {tool}"),
+        ),
+        Alert::OrphansFound { count, details } => (
+            None,
+            AlertKind::OrphansFound,
+            format!(
+                "{count} left by crashed owners, cleaned: {}",
+                details.join("; ")
+            ),
+        ),
         Alert::TranscriptGap { reason } => (None, AlertKind::TranscriptGap, reason.to_string()),
     }
 }

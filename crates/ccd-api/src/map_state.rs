@@ -2,8 +2,9 @@
 
 use ccd_runtime::model;
 use ccd_types::{
-    AgentId, AgentStatus, CallPhase, ExitInfo, Json, Lifecycle, NormalizationChange, PermissionDecision, PermissionId,
-    PermissionRequest, State, ToolId, ToolRun, ToolRunStatus, TurnId, TurnOrigin, TurnState, TurnStatus, Usage,
+    AgentId, AgentStatus, CallPhase, ExitInfo, Json, Lifecycle, NormalizationChange,
+    PermissionDecision, PermissionId, PermissionRequest, State, ToolId, ToolRun, ToolRunStatus,
+    TurnId, TurnOrigin, TurnState, TurnStatus, Usage,
 };
 use model::{
     json::RawJson,
@@ -14,7 +15,8 @@ use model::{
 };
 
 pub(crate) fn json(raw: &RawJson) -> Json {
-    raw.value().unwrap_or_else(|| Json::String(raw.get().to_owned()))
+    raw.value()
+        .unwrap_or_else(|| Json::String(raw.get().to_owned()))
 }
 
 pub(crate) fn turn_id(key: model::ids::TurnKey) -> TurnId {
@@ -81,7 +83,9 @@ pub(crate) fn agent_status(status: &status::AgentStatus) -> AgentStatus {
         status::AgentStatus::Compacting => AgentStatus::Compacting,
         status::AgentStatus::RunningTools => AgentStatus::RunningTools,
         status::AgentStatus::Writing => AgentStatus::Writing,
-        status::AgentStatus::ModelRequest { phase } => AgentStatus::ModelRequest { phase: call_phase(phase) },
+        status::AgentStatus::ModelRequest { phase } => AgentStatus::ModelRequest {
+            phase: call_phase(phase),
+        },
         status::AgentStatus::Working => AgentStatus::Working,
         status::AgentStatus::Idle => AgentStatus::Idle,
         status::AgentStatus::Unknown => AgentStatus::Unknown,
@@ -92,9 +96,15 @@ fn call_phase(phase: &status::CallPhase) -> CallPhase {
     match phase {
         status::CallPhase::Waiting => CallPhase::Waiting,
         status::CallPhase::Streaming => CallPhase::Streaming,
-        status::CallPhase::Retrying { attempt, max, reason } => {
-            CallPhase::Retrying { attempt: *attempt, max_attempts: *max, reason: reason.to_string() }
-        }
+        status::CallPhase::Retrying {
+            attempt,
+            max,
+            reason,
+        } => CallPhase::Retrying {
+            attempt: *attempt,
+            max_attempts: *max,
+            reason: reason.to_string(),
+        },
         status::CallPhase::Stalled => CallPhase::Stalled,
     }
 }
@@ -121,25 +131,33 @@ pub(crate) const fn usage(usage: model::outcome::Usage) -> Usage {
 
 pub(crate) fn decision(decision: &Decision) -> PermissionDecision {
     match decision {
-        Decision::Allow { updated_input, updated_permissions } => PermissionDecision::Allow {
+        Decision::Allow {
+            updated_input,
+            updated_permissions,
+        } => PermissionDecision::Allow {
             updated_input: updated_input.as_ref().map(json),
             updated_permissions: updated_permissions.as_ref().map(json),
         },
-        Decision::Deny { message, interrupt } => {
-            PermissionDecision::Deny { message: message.to_string(), interrupt: *interrupt }
-        }
+        Decision::Deny { message, interrupt } => PermissionDecision::Deny {
+            message: message.to_string(),
+            interrupt: *interrupt,
+        },
     }
 }
 
 pub(crate) fn internal_decision(decision: &PermissionDecision) -> Decision {
     match decision {
-        PermissionDecision::Allow { updated_input, updated_permissions } => Decision::Allow {
+        PermissionDecision::Allow {
+            updated_input,
+            updated_permissions,
+        } => Decision::Allow {
             updated_input: updated_input.as_ref().map(RawJson::from),
             updated_permissions: updated_permissions.as_ref().map(RawJson::from),
         },
-        PermissionDecision::Deny { message, interrupt } => {
-            Decision::Deny { message: message.as_str().into(), interrupt: *interrupt }
-        }
+        PermissionDecision::Deny { message, interrupt } => Decision::Deny {
+            message: message.as_str().into(),
+            interrupt: *interrupt,
+        },
     }
 }
 
@@ -181,8 +199,12 @@ pub(crate) fn session_state(view: &View) -> State {
         status::Lifecycle::Closing => Lifecycle::Closing,
         status::Lifecycle::Exited => Lifecycle::Exited,
     };
-    let mut state =
-        State::new(lifecycle, agent_status(&view.status), view.quiescent, view.session_id.to_string());
+    let mut state = State::new(
+        lifecycle,
+        agent_status(&view.status),
+        view.quiescent,
+        view.session_id.to_string(),
+    );
     let text = |value: &Option<std::sync::Arc<str>>| value.as_ref().map(ToString::to_string);
     state.transcript_path = text(&view.transcript_path);
     state.claude_pid = view.claude_pid;
@@ -193,10 +215,20 @@ pub(crate) fn session_state(view: &View) -> State {
         .turns
         .iter()
         .map(|turn| {
-            TurnState::new(turn_id(turn.turn), origin(turn.origin), turn_status(turn.status), turn.text.to_string())
+            TurnState::new(
+                turn_id(turn.turn),
+                origin(turn.origin),
+                turn_status(turn.status),
+                turn.text.to_string(),
+            )
         })
         .collect();
-    state.open_tools = view.tools.iter().filter(|tool| !tool.status.is_terminal()).map(tool_run).collect();
+    state.open_tools = view
+        .tools
+        .iter()
+        .filter(|tool| !tool.status.is_terminal())
+        .map(tool_run)
+        .collect();
     state.pending_permissions = view
         .permissions
         .iter()

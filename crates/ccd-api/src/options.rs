@@ -180,7 +180,8 @@ impl Options {
 
     /// Adds deny rules in Claude's rule syntax. They hold under every policy.
     pub fn disallowed_tools<S: Into<String>>(mut self, rules: impl IntoIterator<Item = S>) -> Self {
-        self.disallowed_tools.extend(rules.into_iter().map(Into::into));
+        self.disallowed_tools
+            .extend(rules.into_iter().map(Into::into));
         self
     }
 
@@ -250,33 +251,59 @@ impl Options {
         self
     }
 
-    pub(crate) fn to_session_spec(&self) -> Result<(spec::SessionSpec, Option<Arc<dyn Decide>>), Error> {
+    pub(crate) fn to_session_spec(
+        &self,
+    ) -> Result<(spec::SessionSpec, Option<Arc<dyn Decide>>), Error> {
         let config = |reason: &str, message: String| Error::new(ErrorCode::Config, reason, message);
         let Some(permissions) = &self.permissions else {
-            return Err(config("permissions_missing", "choose who answers permission requests: Options::permissions".into()));
+            return Err(config(
+                "permissions_missing",
+                "choose who answers permission requests: Options::permissions".into(),
+            ));
         };
         let mode = internal_mode(self.mode);
         if let Err(contradiction) = check_policy(permissions.policy(), mode) {
             return Err(config("policy_mode", contradiction.0.to_owned()));
         }
         if self.resume.is_some() && self.continue_last {
-            return Err(config("resume_and_continue", "resume and continue_last exclude each other".into()));
+            return Err(config(
+                "resume_and_continue",
+                "resume and continue_last exclude each other".into(),
+            ));
         }
         if self.fork && self.resume.is_none() && !self.continue_last {
-            return Err(config("fork_without_resume", "fork needs resume or continue_last".into()));
+            return Err(config(
+                "fork_without_resume",
+                "fork needs resume or continue_last".into(),
+            ));
         }
         let text = |path: &PathBuf, what: &str| {
-            path.to_str()
-                .map(str::to_owned)
-                .ok_or_else(|| config("path_not_utf8", format!("{what} is not valid UTF-8: {}", path.display())))
+            path.to_str().map(str::to_owned).ok_or_else(|| {
+                config(
+                    "path_not_utf8",
+                    format!("{what} is not valid UTF-8: {}", path.display()),
+                )
+            })
         };
-        let cwd = std::path::absolute(&self.cwd)
-            .map_err(|error| config("cwd", format!("the working directory {}: {error}", self.cwd.display())))?;
+        let cwd = std::path::absolute(&self.cwd).map_err(|error| {
+            config(
+                "cwd",
+                format!("the working directory {}: {error}", self.cwd.display()),
+            )
+        })?;
         let millis = |limit: Duration| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
         let spec = spec::SessionSpec {
             cwd: text(&cwd, "the working directory")?,
-            claude: self.claude.as_ref().map(|path| text(path, "the Claude path")).transpose()?,
-            helper: self.helper.as_ref().map(|path| text(path, "the helper path")).transpose()?,
+            claude: self
+                .claude
+                .as_ref()
+                .map(|path| text(path, "the Claude path"))
+                .transpose()?,
+            helper: self
+                .helper
+                .as_ref()
+                .map(|path| text(path, "the helper path"))
+                .transpose()?,
             expect_version: match self.expect_version {
                 ExpectVersion::Pinned => spec::ExpectVersion::Pinned,
                 ExpectVersion::Any => spec::ExpectVersion::Any,
@@ -290,7 +317,10 @@ impl Options {
                 Trust::Seed => spec::Trust::Seed,
             },
             conversation: match (&self.resume, self.continue_last) {
-                (Some(id), _) => spec::Conversation::Resume { id: id.clone(), fork: self.fork },
+                (Some(id), _) => spec::Conversation::Resume {
+                    id: id.clone(),
+                    fork: self.fork,
+                },
                 (None, true) => spec::Conversation::Continue { fork: self.fork },
                 (None, false) => spec::Conversation::New,
             },
@@ -299,14 +329,30 @@ impl Options {
             policy: permissions.policy(),
             allowed_tools: self.allowed_tools.clone(),
             disallowed_tools: self.disallowed_tools.clone(),
-            add_dirs: self.add_dirs.iter().map(|dir| text(dir, "a directory")).collect::<Result<_, _>>()?,
+            add_dirs: self
+                .add_dirs
+                .iter()
+                .map(|dir| text(dir, "a directory"))
+                .collect::<Result<_, _>>()?,
             append_system_prompt: self.append_system_prompt.clone(),
-            mcp_config: self.mcp_config.iter().map(|file| text(file, "an MCP file")).collect::<Result<_, _>>()?,
+            mcp_config: self
+                .mcp_config
+                .iter()
+                .map(|file| text(file, "an MCP file"))
+                .collect::<Result<_, _>>()?,
             extra_args: self.args.clone(),
             env: self.env.clone(),
             self_test: self.self_test,
-            trace: self.trace.as_ref().map(|file| text(file, "the trace file")).transpose()?,
-            state_dir: self.state_dir.as_ref().map(|dir| text(dir, "the state directory")).transpose()?,
+            trace: self
+                .trace
+                .as_ref()
+                .map(|file| text(file, "the trace file"))
+                .transpose()?,
+            state_dir: self
+                .state_dir
+                .as_ref()
+                .map(|dir| text(dir, "the state directory"))
+                .transpose()?,
             limits: spec::Limits {
                 start_ms: millis(self.start_timeout),
                 permission_ms: millis(self.permission_timeout),

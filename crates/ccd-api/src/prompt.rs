@@ -10,7 +10,10 @@ pub struct Prompt {
 impl Prompt {
     /// A prompt. Text that Claude Code would take as a slash command or as a word that ends the program is refused.
     pub fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), as_text: false }
+        Self {
+            text: text.into(),
+            as_text: false,
+        }
     }
 
     /// Delivers even such text as plain text, with one leading space.

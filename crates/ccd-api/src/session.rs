@@ -12,7 +12,9 @@ use model::{
     status::Lifecycle,
 };
 
-use crate::{map_errors, map_state as map, options::Options, prompt::Prompt, stream::EventStream, turn::Turn};
+use crate::{
+    map_errors, map_state as map, options::Options, prompt::Prompt, stream::EventStream, turn::Turn,
+};
 
 /// How to close a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +64,9 @@ impl ClaudeSession {
     /// Typed by [`ErrorCode`]; nothing is left behind.
     pub async fn start(options: Options) -> Result<Self, Error> {
         let (spec, handler) = options.to_session_spec()?;
-        let kernel = create_kernel(spec, handler).await.map_err(map_errors::launch)?;
+        let kernel = create_kernel(spec, handler)
+            .await
+            .map_err(map_errors::launch)?;
         Ok(Self { kernel })
     }
 
@@ -73,10 +77,22 @@ impl ClaudeSession {
     pub async fn send(&self, prompt: impl Into<Prompt>) -> Result<Turn, Error> {
         let Prompt { text, as_text } = prompt.into();
         let events = EventStream::new(&self.kernel, Seq(u64::MAX));
-        let command = Command::Send { text: text.into(), as_text };
-        match self.kernel.dispatch(command).await.map_err(|refusal| map_errors::refusal(&refusal))? {
+        let command = Command::Send {
+            text: text.into(),
+            as_text,
+        };
+        match self
+            .kernel
+            .dispatch(command)
+            .await
+            .map_err(|refusal| map_errors::refusal(&refusal))?
+        {
             Accepted::Turn { turn } => Ok(Turn::new(Arc::clone(&self.kernel), turn, events)),
-            Accepted::Done => Err(Error::new(ErrorCode::Internal, "no_turn", "the prompt was accepted without a turn")),
+            Accepted::Done => Err(Error::new(
+                ErrorCode::Internal,
+                "no_turn",
+                "the prompt was accepted without a turn",
+            )),
         }
     }
 
@@ -86,9 +102,14 @@ impl ClaudeSession {
     /// `E_PROMPT_REFUSED` when nothing runs, `E_SESSION_EXITED` when the session is over.
     pub async fn interrupt(&self) -> Result<InterruptResult, Error> {
         let mut cursor = self.kernel.events(Seq(u64::MAX));
-        self.kernel.dispatch(Command::Interrupt).await.map_err(|refusal| map_errors::refusal(&refusal))?;
+        self.kernel
+            .dispatch(Command::Interrupt)
+            .await
+            .map_err(|refusal| map_errors::refusal(&refusal))?;
         while let Some(item) = poll_fn(|cx| cursor.poll_next(cx)).await {
-            let LogItem::Event(published) = item else { continue };
+            let LogItem::Event(published) = item else {
+                continue;
+            };
             if let DomainEvent::InterruptEnded { end, .. } = &published.event {
                 return Ok(match end {
                     InterruptEnd::Confirmed => InterruptResult::Confirmed,
@@ -102,7 +123,12 @@ impl ClaudeSession {
 
     /// Resolves when no turn and no background work runs, or the session is over.
     pub async fn quiescent(&self) {
-        let _view = self.kernel.wait_for(Box::new(|view| view.quiescent || view.lifecycle == Lifecycle::Exited)).await;
+        let _view = self
+            .kernel
+            .wait_for(Box::new(|view| {
+                view.quiescent || view.lifecycle == Lifecycle::Exited
+            }))
+            .await;
     }
 
     /// The live state.
@@ -127,7 +153,12 @@ impl ClaudeSession {
     #[must_use]
     pub fn debug(&self) -> Debug {
         let info = self.kernel.debug();
-        Debug { session: info.session, attach: info.attach, trace: info.trace, screen: info.screen.to_string() }
+        Debug {
+            session: info.session,
+            attach: info.attach,
+            trace: info.trace,
+            screen: info.screen.to_string(),
+        }
     }
 
     /// Closes gracefully; resolves when nothing is left.

@@ -25,7 +25,10 @@ pub struct EventStream {
 
 impl EventStream {
     pub(crate) fn new(kernel: &Arc<dyn SessionKernel>, from: Seq) -> Self {
-        Self { cursor: kernel.events(from), mapper: EventMapper::new(Arc::clone(kernel)) }
+        Self {
+            cursor: kernel.events(from),
+            mapper: EventMapper::new(Arc::clone(kernel)),
+        }
     }
 
     pub(crate) fn poll_mapped(&mut self, cx: &mut Context<'_>) -> Poll<Option<Mapped>> {
@@ -44,7 +47,9 @@ impl EventStream {
 
     /// The next event; `None` after the session is over.
     pub async fn next(&mut self) -> Option<Event> {
-        poll_fn(|cx| self.poll_mapped(cx)).await.map(|mapped| mapped.event)
+        poll_fn(|cx| self.poll_mapped(cx))
+            .await
+            .map(|mapped| mapped.event)
     }
 }
 
@@ -52,6 +57,7 @@ impl Stream for EventStream {
     type Item = Event;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event>> {
-        self.poll_mapped(cx).map(|mapped| mapped.map(|mapped| mapped.event))
+        self.poll_mapped(cx)
+            .map(|mapped| mapped.map(|mapped| mapped.event))
     }
 }

@@ -31,7 +31,12 @@ pub struct Turn {
 
 impl Turn {
     pub(crate) fn new(kernel: Arc<dyn SessionKernel>, key: TurnKey, events: EventStream) -> Self {
-        Self { kernel, key, events, over: false }
+        Self {
+            kernel,
+            key,
+            events,
+            over: false,
+        }
     }
 
     /// The turn's id.
@@ -70,7 +75,9 @@ impl Turn {
         let key = self.key;
         let known = self
             .kernel
-            .wait_for(Box::new(move |view| find(view, key).is_none_or(|turn| turn.submitted || turn.outcome.is_some())))
+            .wait_for(Box::new(move |view| {
+                find(view, key).is_none_or(|turn| turn.submitted || turn.outcome.is_some())
+            }))
             .await;
         let view = known.unwrap_or_else(|| self.kernel.view());
         find(&view, key).is_some_and(|turn| turn.submitted)
@@ -94,8 +101,13 @@ impl Turn {
     /// # Errors
     /// `E_PROMPT_REFUSED` when it is being delivered already or has ended.
     pub async fn cancel(&self) -> Result<(), Error> {
-        let answer = self.kernel.dispatch(Command::Cancel { turn: self.key }).await;
-        answer.map(|_| ()).map_err(|refusal| map_errors::refusal(&refusal))
+        let answer = self
+            .kernel
+            .dispatch(Command::Cancel { turn: self.key })
+            .await;
+        answer
+            .map(|_| ())
+            .map_err(|refusal| map_errors::refusal(&refusal))
     }
 
     fn lost(&self) -> TurnOutcome {
@@ -136,7 +148,11 @@ fn outcome(view: &View, turn: &TurnView) -> TurnOutcome {
     outcome.returned = turn.returned.as_ref().map(ToString::to_string);
     outcome.error = match &turn.outcome {
         Some(ended) => map_errors::outcome(ended, view.usage_limit.is_some()),
-        None => Some(Error::new(ccd_types::ErrorCode::TurnUnknown, "not_ended", "the session ended first")),
+        None => Some(Error::new(
+            ccd_types::ErrorCode::TurnUnknown,
+            "not_ended",
+            "the session ended first",
+        )),
     };
     outcome.duration_ms = turn.ended_at.map_or(0, |end| end.since(turn.accepted_at));
     outcome

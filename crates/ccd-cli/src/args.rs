@@ -116,10 +116,18 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum)]
     pub(crate) policy: Option<PolicyArg>,
     /// Allow rules, in Claude's rule syntax, separated by commas or repeated
-    #[arg(long = "allowedTools", visible_alias = "allowed-tools", value_name = "RULES")]
+    #[arg(
+        long = "allowedTools",
+        visible_alias = "allowed-tools",
+        value_name = "RULES"
+    )]
     pub(crate) allowed_tools: Vec<String>,
     /// Deny rules, in Claude's rule syntax, separated by commas or repeated
-    #[arg(long = "disallowedTools", visible_alias = "disallowed-tools", value_name = "RULES")]
+    #[arg(
+        long = "disallowedTools",
+        visible_alias = "disallowed-tools",
+        value_name = "RULES"
+    )]
     pub(crate) disallowed_tools: Vec<String>,
     /// A further directory that tools may work in
     #[arg(long, value_name = "DIR")]
@@ -204,9 +212,13 @@ pub(crate) enum TraceCommand {
 fn duration(text: &str) -> Result<Duration, String> {
     let seconds = text.parse::<u64>().ok().map(Duration::from_secs);
     let parsed = seconds.or_else(|| {
-        text.parse::<jiff::SignedDuration>().ok().and_then(|duration| Duration::try_from(duration).ok())
+        text.parse::<jiff::SignedDuration>()
+            .ok()
+            .and_then(|duration| Duration::try_from(duration).ok())
     });
-    parsed.filter(|limit| !limit.is_zero()).ok_or_else(|| "expected a time like `30s` or `5m`".to_owned())
+    parsed
+        .filter(|limit| !limit.is_zero())
+        .ok_or_else(|| "expected a time like `30s` or `5m`".to_owned())
 }
 
 #[cfg(test)]
@@ -217,7 +229,11 @@ mod tests {
     #[test]
     fn durations_are_read_with_and_without_units() {
         for (text, seconds) in [("30", 30), ("30s", 30), ("5m", 300), ("1h", 3600)] {
-            assert_eq!(duration(text).unwrap(), Duration::from_secs(seconds), "{text}");
+            assert_eq!(
+                duration(text).unwrap(),
+                Duration::from_secs(seconds),
+                "{text}"
+            );
         }
         for text in ["", "0", "-5s", "soon"] {
             assert!(duration(text).is_err(), "{text}");

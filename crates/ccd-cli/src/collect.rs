@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use ccd_api::{
-    Error, Event, EventKind, Json, PermissionDecision, PermissionDenial, PermissionId, RunResult, TurnId, TurnOutcome,
-    TurnStatus,
+    Error, Event, EventKind, Json, PermissionDecision, PermissionDenial, PermissionId, RunResult,
+    TurnId, TurnOutcome, TurnStatus,
 };
 
 /// Gathers while events pass by.
@@ -28,21 +28,42 @@ impl Collected {
     /// Takes one event into account.
     pub(crate) fn event(&mut self, event: &Event) {
         match &event.kind {
-            EventKind::SessionReady { session_id, .. } => self.session_id = Some(session_id.clone()),
+            EventKind::SessionReady { session_id, .. } => {
+                self.session_id = Some(session_id.clone())
+            }
             EventKind::TurnStarted { .. } => self.turns += 1,
-            EventKind::TurnEnded { turn, status: TurnStatus::Completed, text, .. }
-                if self.own_turn.as_ref().is_some_and(|own| own != turn) =>
-            {
+            EventKind::TurnEnded {
+                turn,
+                status: TurnStatus::Completed,
+                text,
+                ..
+            } if self.own_turn.as_ref().is_some_and(|own| own != turn) => {
                 self.follow_up = Some(text.clone());
             }
-            EventKind::PermissionRequested { permission, tool_input, tool_use_id, .. } => {
-                self.requests.insert(permission.clone(), (tool_use_id.clone(), tool_input.clone()));
+            EventKind::PermissionRequested {
+                permission,
+                tool_input,
+                tool_use_id,
+                ..
+            } => {
+                self.requests.insert(
+                    permission.clone(),
+                    (tool_use_id.clone(), tool_input.clone()),
+                );
             }
             EventKind::PermissionResolved {
-                permission, tool_name, decision: Some(PermissionDecision::Deny { .. }), ..
+                permission,
+                tool_name,
+                decision: Some(PermissionDecision::Deny { .. }),
+                ..
             } => {
-                let (tool_use_id, tool_input) = self.requests.remove(permission).unwrap_or_default();
-                self.denials.push(PermissionDenial { tool_name: tool_name.clone(), tool_use_id, tool_input });
+                let (tool_use_id, tool_input) =
+                    self.requests.remove(permission).unwrap_or_default();
+                self.denials.push(PermissionDenial {
+                    tool_name: tool_name.clone(),
+                    tool_use_id,
+                    tool_input,
+                });
             }
             _ => {}
         }
@@ -53,7 +74,11 @@ impl Collected {
         let completed = outcome.completed();
         RunResult {
             kind: "result".into(),
-            subtype: if completed { "success".into() } else { format!("error_{}", word(outcome.status)) },
+            subtype: if completed {
+                "success".into()
+            } else {
+                format!("error_{}", word(outcome.status))
+            },
             is_error: !completed,
             status: outcome.status,
             result: self.follow_up.filter(|_| completed).unwrap_or(outcome.text),
@@ -93,5 +118,8 @@ pub(crate) fn failed(error: Error) -> RunResult {
 }
 
 fn word(status: TurnStatus) -> String {
-    serde_json::to_value(status).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+    serde_json::to_value(status)
+        .ok()
+        .and_then(|value| value.as_str().map(str::to_owned))
+        .unwrap_or_default()
 }

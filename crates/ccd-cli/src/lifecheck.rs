@@ -18,7 +18,11 @@ pub(crate) async fn lifecheck(args: LifecheckArgs) -> u8 {
 }
 
 async fn check(args: &LifecheckArgs) -> Result<u8, RecordsError> {
-    let reaped = if args.reap { reap(None).await? } else { Vec::new() };
+    let reaped = if args.reap {
+        reap(None).await?
+    } else {
+        Vec::new()
+    };
     let sessions = list_sessions(None)?;
     let orphans = sessions.iter().any(|session| !session.owner_alive);
     if args.json {
@@ -35,12 +39,26 @@ async fn check(args: &LifecheckArgs) -> Result<u8, RecordsError> {
 
 fn print(sessions: &[RecordedSession], reaped: &[ReapedSession]) {
     for found in reaped {
-        let dir = if found.dir_removed { ", removed its directory" } else { "" };
-        output::line(&format!("reaped {}: killed {}{dir}", found.session.session, found.killed));
+        let dir = if found.dir_removed {
+            ", removed its directory"
+        } else {
+            ""
+        };
+        output::line(&format!(
+            "reaped {}: killed {}{dir}",
+            found.session.session, found.killed
+        ));
     }
     for session in sessions {
-        let state = if session.owner_alive { "live" } else { "orphaned" };
-        output::line(&format!("{state} {} owner {} in {}", session.session, session.owner_pid, session.cwd));
+        let state = if session.owner_alive {
+            "live"
+        } else {
+            "orphaned"
+        };
+        output::line(&format!(
+            "{state} {} owner {} in {}",
+            session.session, session.owner_pid, session.cwd
+        ));
     }
     if sessions.is_empty() && reaped.is_empty() {
         output::line("no sessions");

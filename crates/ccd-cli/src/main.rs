@@ -41,7 +41,9 @@ fn main() -> ExitCode {
 }
 
 fn in_runtime(command: impl Future<Output = u8>) -> ExitCode {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     match runtime {
         Ok(runtime) => {
             let code = runtime.block_on(command);

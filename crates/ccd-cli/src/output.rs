@@ -7,7 +7,10 @@ use ccd_api::{Event, RunResult};
 /// Writes one line. `false`: nobody reads any more.
 pub(crate) fn line(text: &str) -> bool {
     let mut out = io::stdout().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
+    let written = out
+        .write_all(text.as_bytes())
+        .and_then(|()| out.write_all(b"\n"))
+        .and_then(|()| out.flush());
     written.is_ok()
 }
 
@@ -27,7 +30,13 @@ pub(crate) fn printable(text: &str) -> String {
     let mut shown: String = text
         .chars()
         .take(LIMIT)
-        .map(|c| if c.is_control() && c != '\n' && c != '\t' { '?' } else { c })
+        .map(|c| {
+            if c.is_control() && c != '\n' && c != '\t' {
+                '?'
+            } else {
+                c
+            }
+        })
         .collect();
     if text.chars().nth(LIMIT).is_some() {
         shown.push('…');

@@ -24,15 +24,23 @@ impl PermissionHandler for TerminalHandler {
 }
 
 fn question(request: &PermissionRequest) -> String {
-    let input = request.tool_input.get("command").and_then(|command| command.as_str()).map_or_else(
-        || request.tool_input.to_string(),
-        str::to_owned,
-    );
-    format!("Claude wants to use {}:\n  {}\nAllow? [y/N] ", printable(&request.tool_name), printable(&input))
+    let input = request
+        .tool_input
+        .get("command")
+        .and_then(|command| command.as_str())
+        .map_or_else(|| request.tool_input.to_string(), str::to_owned);
+    format!(
+        "Claude wants to use {}:\n  {}\nAllow? [y/N] ",
+        printable(&request.tool_name),
+        printable(&input)
+    )
 }
 
 fn ask(question: &str) -> std::io::Result<bool> {
-    let tty = std::fs::OpenOptions::new().read(true).write(true).open("/dev/tty")?;
+    let tty = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/tty")?;
     (&tty).write_all(question.as_bytes())?;
     let mut line = String::new();
     BufReader::new(tty).read_line(&mut line)?;

@@ -14,16 +14,35 @@ impl Progress {
     pub(crate) fn event(&self, event: &Event) {
         let line = match &event.kind {
             EventKind::PermissionResolved {
-                tool_name, decision: Some(PermissionDecision::Deny { message, .. }), ..
-            } => Some(format!("denied {}: {}", printable(tool_name), printable(message))),
-            EventKind::AlertRaised { alert, message } => Some(format!("alert {alert:?}: {}", printable(message))),
-            EventKind::ModelCallRetrying { attempt, max_attempts, delay_s, reason, .. } => self.if_terminal(|| {
-                format!("retrying in {delay_s} s, attempt {attempt} of {max_attempts}: {}", printable(reason))
+                tool_name,
+                decision: Some(PermissionDecision::Deny { message, .. }),
+                ..
+            } => Some(format!(
+                "denied {}: {}",
+                printable(tool_name),
+                printable(message)
+            )),
+            EventKind::AlertRaised { alert, message } => {
+                Some(format!("alert {alert:?}: {}", printable(message)))
+            }
+            EventKind::ModelCallRetrying {
+                attempt,
+                max_attempts,
+                delay_s,
+                reason,
+                ..
+            } => self.if_terminal(|| {
+                format!(
+                    "retrying in {delay_s} s, attempt {attempt} of {max_attempts}: {}",
+                    printable(reason)
+                )
             }),
             EventKind::ModelCallStalled { evidence, .. } => {
                 self.if_terminal(|| format!("the model call is silent: {}", printable(evidence)))
             }
-            EventKind::ToolStarted { name, .. } => self.if_terminal(|| format!("tool {}", printable(name))),
+            EventKind::ToolStarted { name, .. } => {
+                self.if_terminal(|| format!("tool {}", printable(name)))
+            }
             EventKind::SessionReady { .. } => self.if_terminal(|| "ready".to_owned()),
             _ => None,
         };

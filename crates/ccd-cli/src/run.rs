@@ -20,8 +20,12 @@ use crate::{
 /// Runs the command and gives the exit code.
 pub(crate) async fn run(args: RunArgs) -> u8 {
     let terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-    let prepared = run_options::options(&args, terminal)
-        .and_then(|options| Ok((options, run_options::prompt(&args, std::io::stdin().is_terminal())?)));
+    let prepared = run_options::options(&args, terminal).and_then(|options| {
+        Ok((
+            options,
+            run_options::prompt(&args, std::io::stdin().is_terminal())?,
+        ))
+    });
     let (options, prompt) = match prepared {
         Ok(prepared) => prepared,
         Err(error) => return fail(&args, error),
@@ -72,7 +76,11 @@ enum Left {
 async fn drive(args: &RunArgs, session: ClaudeSession, prompt: String, mut signals: Signals) -> u8 {
     let collected = Arc::new(Mutex::new(Collected::default()));
     let (pump, reader) = pump(args, session.events(1), Arc::clone(&collected));
-    let prompt = if args.as_text { Prompt::new(prompt).as_text() } else { Prompt::new(prompt) };
+    let prompt = if args.as_text {
+        Prompt::new(prompt).as_text()
+    } else {
+        Prompt::new(prompt)
+    };
     let turn = match session.send(prompt).await {
         Ok(turn) => turn,
         Err(error) => {
@@ -88,17 +96,32 @@ async fn drive(args: &RunArgs, session: ClaudeSession, prompt: String, mut signa
     let _ = pump.await;
 
     let code = match left {
-        Left::Ended => ExitCode::of_turn(outcome.status, outcome.error.as_ref().map(|error| error.code)),
+        Left::Ended => ExitCode::of_turn(
+            outcome.status,
+            outcome.error.as_ref().map(|error| error.code),
+        ),
         Left::TimedOut => ExitCode::TIMED_OUT,
         Left::Signalled(stop) => signal_code(stop),
         Left::NobodyReads => ExitCode::INTERNAL,
     };
-    report(args, &session, outcome, &collected, matches!(left, Left::Ended));
+    report(
+        args,
+        &session,
+        outcome,
+        &collected,
+        matches!(left, Left::Ended),
+    );
     code.0
 }
 
 /// Prints the end.
-fn report(args: &RunArgs, session: &ClaudeSession, outcome: TurnOutcome, collected: &Mutex<Collected>, ended: bool) {
+fn report(
+    args: &RunArgs,
+    session: &ClaudeSession,
+    outcome: TurnOutcome,
+    collected: &Mutex<Collected>,
+    ended: bool,
+) {
     if let Some(error) = &outcome.error {
         eprintln!("ccd: {error}");
     }
@@ -163,7 +186,12 @@ async fn wait(
 }
 
 /// Closes the session; a signal meanwhile kills it. Gives the turn's outcome.
-async fn close(session: &ClaudeSession, turn: &Turn, left: &Left, signals: &mut Signals) -> TurnOutcome {
+async fn close(
+    session: &ClaudeSession,
+    turn: &Turn,
+    left: &Left,
+    signals: &mut Signals,
+) -> TurnOutcome {
     let orderly = async {
         if matches!(left, Left::Signalled(_)) {
             let _ = session.interrupt().await;
@@ -187,7 +215,9 @@ fn pump(
     collected: Arc<Mutex<Collected>>,
 ) -> (JoinHandle<()>, oneshot::Receiver<ReaderGone>) {
     let print = args.output_format == OutputFormat::Events;
-    let progress = Progress { terminal: std::io::stderr().is_terminal() };
+    let progress = Progress {
+        terminal: std::io::stderr().is_terminal(),
+    };
     let (gone, reader) = oneshot::channel();
     let task = tokio::spawn(async move {
         while let Some(event) = events.next().await {

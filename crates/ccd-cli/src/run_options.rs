@@ -2,7 +2,9 @@
 
 use std::{io::Read as _, path::Path};
 
-use ccd_api::{Account, Error, ErrorCode, ExpectVersion, Options, PermissionMode, Permissions, Trust};
+use ccd_api::{
+    Account, Error, ErrorCode, ExpectVersion, Options, PermissionMode, Permissions, Trust,
+};
 
 use crate::{
     args::{AccountArg, ExpectVersionArg, NetworkArg, PolicyArg, RunArgs, TrustArg},
@@ -14,7 +16,11 @@ fn usage(reason: &str, message: impl Into<String>) -> Error {
 }
 
 fn unsupported(flag: &str) -> Error {
-    Error::new(ErrorCode::Unsupported, "flag", format!("{flag} is not available yet"))
+    Error::new(
+        ErrorCode::Unsupported,
+        "flag",
+        format!("{flag} is not available yet"),
+    )
 }
 
 /// The prompt text: the argument, or standard input for `-` or nothing.
@@ -22,7 +28,12 @@ pub(crate) fn prompt(args: &RunArgs, stdin_is_terminal: bool) -> Result<String, 
     match args.prompt.as_deref() {
         Some("-") => {}
         Some(text) => return Ok(text.to_owned()),
-        None if stdin_is_terminal => return Err(usage("prompt_missing", "give a prompt, or `-` to read it from standard input")),
+        None if stdin_is_terminal => {
+            return Err(usage(
+                "prompt_missing",
+                "give a prompt, or `-` to read it from standard input",
+            ));
+        }
         None => {}
     }
     let mut bytes = Vec::new();
@@ -30,7 +41,8 @@ pub(crate) fn prompt(args: &RunArgs, stdin_is_terminal: bool) -> Result<String, 
         .lock()
         .read_to_end(&mut bytes)
         .map_err(|error| usage("stdin", format!("cannot read standard input: {error}")))?;
-    String::from_utf8(bytes).map_err(|_| usage("stdin_not_utf8", "standard input is not valid UTF-8"))
+    String::from_utf8(bytes)
+        .map_err(|_| usage("stdin_not_utf8", "standard input is not valid UTF-8"))
 }
 
 /// The session options.
@@ -46,15 +58,31 @@ pub(crate) fn options(args: &RunArgs, terminal: bool) -> Result<Options, Error> 
     }
     let mode = PermissionMode::parse(&args.permission_mode).ok_or_else(|| {
         let known: Vec<&str> = PermissionMode::ALL.iter().map(|(_, name)| *name).collect();
-        usage("permission_mode", format!("unknown permission mode `{}`; known: {}", args.permission_mode, known.join(", ")))
+        usage(
+            "permission_mode",
+            format!(
+                "unknown permission mode `{}`; known: {}",
+                args.permission_mode,
+                known.join(", ")
+            ),
+        )
     })?;
-    let policy = args.policy.unwrap_or(if terminal { PolicyArg::Ask } else { PolicyArg::Deny });
+    let policy = args.policy.unwrap_or(if terminal {
+        PolicyArg::Ask
+    } else {
+        PolicyArg::Deny
+    });
     let permissions = match policy {
         PolicyArg::Deny => Permissions::Deny,
         PolicyArg::DangerouslyAllowAll => Permissions::DangerouslyAllowAll,
         PolicyArg::AllowRead => return Err(unsupported("--policy allow-read")),
         PolicyArg::Ask if terminal => Permissions::ask(TerminalHandler),
-        PolicyArg::Ask => return Err(usage("ask_without_terminal", "--policy ask needs a terminal")),
+        PolicyArg::Ask => {
+            return Err(usage(
+                "ask_without_terminal",
+                "--policy ask needs a terminal",
+            ));
+        }
     };
     let mut options = Options::new(&args.cwd)
         .permissions(permissions)
@@ -71,8 +99,16 @@ pub(crate) fn options(args: &RunArgs, terminal: bool) -> Result<Options, Error> 
             TrustArg::Require => Trust::Require,
             TrustArg::Seed => Trust::Seed,
         })
-        .allowed_tools(args.allowed_tools.iter().flat_map(|rules| split_rules(rules)))
-        .disallowed_tools(args.disallowed_tools.iter().flat_map(|rules| split_rules(rules)));
+        .allowed_tools(
+            args.allowed_tools
+                .iter()
+                .flat_map(|rules| split_rules(rules)),
+        )
+        .disallowed_tools(
+            args.disallowed_tools
+                .iter()
+                .flat_map(|rules| split_rules(rules)),
+        );
     if let Some(path) = &args.claude {
         options = options.claude(path);
     }
@@ -142,8 +178,12 @@ fn variables(args: &RunArgs) -> Result<Vec<(String, String)>, Error> {
             found.push((variable_name(name)?, value.to_owned()));
         } else {
             let name = variable_name(entry)?;
-            let value = std::env::var(&name)
-                .map_err(|_| usage("env_unset", format!("--env {name}: the variable is not set or not UTF-8")))?;
+            let value = std::env::var(&name).map_err(|_| {
+                usage(
+                    "env_unset",
+                    format!("--env {name}: the variable is not set or not UTF-8"),
+                )
+            })?;
             found.push((name, value));
         }
     }
@@ -154,19 +194,33 @@ fn variable_name(name: &str) -> Result<String, Error> {
     let valid = !name.is_empty()
         && !name.starts_with(|c: char| c.is_ascii_digit())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    if valid { Ok(name.to_owned()) } else { Err(usage("env_name", format!("`{name}` is not a variable name"))) }
+    if valid {
+        Ok(name.to_owned())
+    } else {
+        Err(usage(
+            "env_name",
+            format!("`{name}` is not a variable name"),
+        ))
+    }
 }
 
 fn env_file(file: &Path) -> Result<Vec<(String, String)>, Error> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| usage("env_file", format!("cannot read {}: {error}", file.display())))?;
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        usage(
+            "env_file",
+            format!("cannot read {}: {error}", file.display()),
+        )
+    })?;
     text.lines()
         .map(str::trim)
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
         .map(|line| {
-            let (name, value) = line
-                .split_once('=')
-                .ok_or_else(|| usage("env_file", format!("{}: expected K=V, found `{line}`", file.display())))?;
+            let (name, value) = line.split_once('=').ok_or_else(|| {
+                usage(
+                    "env_file",
+                    format!("{}: expected K=V, found `{line}`", file.display()),
+                )
+            })?;
             Ok((variable_name(name.trim())?, value.to_owned()))
         })
         .collect()
@@ -178,7 +232,10 @@ mod tests {
 
     #[test]
     fn rule_lists_split_outside_of_parentheses_only() {
-        assert_eq!(split_rules("Bash(git log:*), Read,Edit(a, b) Write"), ["Bash(git log:*)", "Read", "Edit(a, b)", "Write"]);
+        assert_eq!(
+            split_rules("Bash(git log:*), Read,Edit(a, b) Write"),
+            ["Bash(git log:*)", "Read", "Edit(a, b)", "Write"]
+        );
         assert_eq!(split_rules(" , "), Vec::<String>::new());
     }
 }

@@ -11,7 +11,10 @@ pub(crate) fn trace(args: &TraceArgs) -> ExitCode {
     match &args.command {
         TraceCommand::Replay { file } => replay(file),
         TraceCommand::Later(name) => {
-            eprintln!("ccd: `trace {}` is not available yet", name.first().map_or("", String::as_str));
+            eprintln!(
+                "ccd: `trace {}` is not available yet",
+                name.first().map_or("", String::as_str)
+            );
             ExitCode::from(2)
         }
     }
@@ -28,6 +31,10 @@ fn replay(file: &Path) -> ExitCode {
     for difference in &replayed.differences {
         println!("{difference}");
     }
-    eprintln!("ccd: {} events, {} differences", replayed.events.len(), replayed.differences.len());
+    eprintln!(
+        "ccd: {} events, {} differences",
+        replayed.events.len(),
+        replayed.differences.len()
+    );
     ExitCode::from(u8::from(!replayed.differences.is_empty()))
 }

@@ -20,7 +20,11 @@ fn main() {
     let mut words = Vec::new();
     for arg in args {
         if arg == "{env}" {
-            for (name, value) in rig.env().into_iter().filter(|(name, _)| !name.starts_with("TMUX")) {
+            for (name, value) in rig
+                .env()
+                .into_iter()
+                .filter(|(name, _)| !name.starts_with("TMUX"))
+            {
                 words.extend(["--env".to_owned(), format!("{name}={value}")]);
             }
             continue;
@@ -32,7 +36,14 @@ fn main() {
         );
     }
     let (program, rest) = words.split_first().expect("a command");
-    let status = Command::new(program).args(rest).env("CCD_STATE_DIR", rig.root().join("state")).status().unwrap();
-    eprintln!("play: {status}; {} main requests", rig.service().main_requests().len());
+    let status = Command::new(program)
+        .args(rest)
+        .env("CCD_STATE_DIR", rig.root().join("state"))
+        .status()
+        .unwrap();
+    eprintln!(
+        "play: {status}; {} main requests",
+        rig.service().main_requests().len()
+    );
     rig.finish().unwrap();
 }

@@ -56,7 +56,37 @@ pub enum DrivenError {
 pub struct Driven {
     rig: Rig,
     traces: AtomicU32,
-    runtime_dirs: Mutex<Vec<PathBuf>>,
+    // After the rig, whose drop ends the processes that use them.
+    runtime_dirs: RuntimeDirs,
+}
+
+/// The runtime directories of the rig's sessions. A failed test removes what its sessions could not.
+#[derive(Debug, Default)]
+struct RuntimeDirs(Mutex<Vec<PathBuf>>);
+
+impl RuntimeDirs {
+    fn add(&self, dirs: impl IntoIterator<Item = PathBuf>) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(dirs);
+    }
+
+    fn left(&self) -> Vec<PathBuf> {
+        let dirs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        dirs.iter().filter(|dir| dir.exists()).cloned().collect()
+    }
+}
+
+impl Drop for RuntimeDirs {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            for dir in self.left() {
+                // The test has failed already.
+                let _ = std::fs::remove_dir_all(dir);
+            }
+        }
+    }
 }
 
 impl Driven {
@@ -77,7 +107,11 @@ impl Driven {
     }
 
     fn of(rig: Rig) -> Self {
-        Self { rig, traces: AtomicU32::new(0), runtime_dirs: Mutex::default() }
+        Self {
+            rig,
+            traces: AtomicU32::new(0),
+            runtime_dirs: RuntimeDirs::default(),
+        }
     }
 
     /// The rig.
@@ -128,8 +162,10 @@ impl Driven {
     /// outside of the rig's own directory. Call it after a start with options of one's own.
     pub fn note_runtime_dirs(&self) {
         let recorded = ccd_runtime::list_sessions(self.state_dir().to_str()).unwrap_or_default();
-        let dirs = recorded.into_iter().map(|session| PathBuf::from(session.runtime_dir));
-        self.runtime_dirs.lock().unwrap_or_else(PoisonError::into_inner).extend(dirs);
+        let dirs = recorded
+            .into_iter()
+            .map(|session| PathBuf::from(session.runtime_dir));
+        self.runtime_dirs.add(dirs);
     }
 
     /// Every trace recorded so far.
@@ -148,10 +184,15 @@ impl Driven {
     pub fn replay(&self) -> Result<usize, DrivenError> {
         let traces = self.traces();
         for path in &traces {
-            let replayed = ccd_runtime::replay_file(path)
-                .map_err(|error| DrivenError::Trace { path: path.clone(), reason: error.to_string() })?;
+            let replayed = ccd_runtime::replay_file(path).map_err(|error| DrivenError::Trace {
+                path: path.clone(),
+                reason: error.to_string(),
+            })?;
             if !replayed.differences.is_empty() {
-                return Err(DrivenError::Replay { path: path.clone(), differences: replayed.differences });
+                return Err(DrivenError::Replay {
+                    path: path.clone(),
+                    differences: replayed.differences,
+                });
             }
         }
         Ok(traces.len())
@@ -170,12 +211,18 @@ impl Driven {
             .into_iter()
             .map(|session| format!("the record of session {}", session.session))
             .collect();
-        let dirs = self.runtime_dirs.into_inner().unwrap_or_else(PoisonError::into_inner);
         left.extend(
-            dirs.iter().filter(|dir| dir.exists()).map(|dir| format!("the runtime directory {}", dir.display())),
+            self.runtime_dirs
+                .left()
+                .iter()
+                .map(|dir| format!("the runtime directory {}", dir.display())),
         );
         let report = self.rig.finish()?;
         replayed?;
-        if left.is_empty() { Ok(report) } else { Err(DrivenError::Left { left }) }
+        if left.is_empty() {
+            Ok(report)
+        } else {
+            Err(DrivenError::Left { left })
+        }
     }
 }

@@ -23,9 +23,7 @@ pub use ids::{AgentId, CallId, MessageId, PermissionId, ToolId, TurnId};
 pub use outcome::{NormalizationChange, ToolRun, ToolRunStatus, TurnOutcome, TurnStatus, Usage};
 pub use permission::{PermissionDecision, PermissionMode, PermissionRequest};
 pub use result::{PermissionDenial, RunResult};
-pub use state::{
-    AgentStatus, CallPhase, ExitInfo, Lifecycle, PendingPermission, State, TurnState,
-};
+pub use state::{AgentStatus, CallPhase, ExitInfo, Lifecycle, PendingPermission, State, TurnState};
 
 /// Any JSON value: tool inputs, tool results, permission updates.
 pub type Json = serde_json::Value;

@@ -4,7 +4,10 @@
 
 use std::process::ExitCode;
 
-use ccd_api::{ClaudeSession, Event, EventKind, PermissionDecision, PermissionRequest, Permissions, TurnOutcome};
+use ccd_api::{
+    ClaudeSession, Event, EventKind, PermissionDecision, PermissionRequest, Permissions,
+    TurnOutcome,
+};
 use ccd_rig::{
     driven::{Driven, DrivenError},
     service::{Block, Reply, Scenario},
@@ -13,7 +16,9 @@ use ccd_rig::{
 const COMMAND: &str = "touch proof.txt && echo made proof.txt";
 
 fn main() -> ExitCode {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     let result = match runtime {
         Ok(runtime) => runtime.block_on(demo()),
         Err(error) => {
@@ -32,8 +37,15 @@ fn main() -> ExitCode {
 
 fn scenario() -> Scenario {
     Scenario::new()
-        .reply(Reply::blocks([Block::text_deltas(["Hello from the model,\n", "line by line.\n"]).gap(80)]))
-        .reply(Reply::blocks([Block::text("I will make a file.\n"), Block::bash(COMMAND)]))
+        .reply(Reply::blocks([Block::text_deltas([
+            "Hello from the model,\n",
+            "line by line.\n",
+        ])
+        .gap(80)]))
+        .reply(Reply::blocks([
+            Block::text("I will make a file.\n"),
+            Block::bash(COMMAND),
+        ]))
         .reply(Reply::text("The file is there."))
 }
 
@@ -68,14 +80,29 @@ async fn demo() -> Result<(), DrivenError> {
     if well {
         Ok(())
     } else {
-        Err(DrivenError::Left { left: vec!["something undone: see the summary".into()] })
+        Err(DrivenError::Left {
+            left: vec!["something undone: see the summary".into()],
+        })
     }
 }
 
 async fn answer(request: PermissionRequest) -> PermissionDecision {
-    let allowed = request.tool_input.get("command").and_then(|command| command.as_str()) == Some(COMMAND);
-    println!("  ? {} asks: {} -> {}", request.tool_name, request.tool_input, if allowed { "allow" } else { "deny" });
-    if allowed { PermissionDecision::allow() } else { PermissionDecision::deny("not in this demo") }
+    let allowed = request
+        .tool_input
+        .get("command")
+        .and_then(|command| command.as_str())
+        == Some(COMMAND);
+    println!(
+        "  ? {} asks: {} -> {}",
+        request.tool_name,
+        request.tool_input,
+        if allowed { "allow" } else { "deny" }
+    );
+    if allowed {
+        PermissionDecision::allow()
+    } else {
+        PermissionDecision::deny("not in this demo")
+    }
 }
 
 async fn prompt(session: &ClaudeSession, text: &str) -> Result<TurnOutcome, DrivenError> {
@@ -92,15 +119,26 @@ fn show(event: &Event) {
         EventKind::TurnSubmitted { .. } => "receipt: the exact text was acknowledged".to_owned(),
         EventKind::ToolProposed { name, input, .. } => format!("tool proposed: {name} {input}"),
         EventKind::ToolStarted { name, .. } => format!("tool started: {name}"),
-        EventKind::ToolEnded { name, result, .. } => format!("tool ended: {name} {:?}", result.status),
+        EventKind::ToolEnded { name, result, .. } => {
+            format!("tool ended: {name} {:?}", result.status)
+        }
         EventKind::MessageDelta { text, .. } => format!("text: {}", text.trim_end()),
-        EventKind::PermissionResolved { tool_name, resolution, .. } => {
+        EventKind::PermissionResolved {
+            tool_name,
+            resolution,
+            ..
+        } => {
             format!("permission for {tool_name}: {resolution:?}")
         }
         EventKind::TurnEnded { status, .. } => format!("turn ended: {status:?}"),
         kind => serde_json::to_value(kind)
             .ok()
-            .and_then(|value| value.get("type").and_then(|name| name.as_str()).map(str::to_owned))
+            .and_then(|value| {
+                value
+                    .get("type")
+                    .and_then(|name| name.as_str())
+                    .map(str::to_owned)
+            })
             .unwrap_or_default(),
     };
     println!("  {:>6} ms  {text}", event.at_ms);

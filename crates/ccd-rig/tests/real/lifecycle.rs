@@ -14,7 +14,11 @@ async fn a_graceful_close_is_clean_and_final() {
     let live = stage.start(Permissions::Deny).await;
     live.completes("hello", "ok").await;
     let exit = live.closes().await;
-    assert_eq!((exit.code, exit.signal), (Some(0), None), "{exit:?}");
+    // By its exit command, or by SIGTERM where the composer was not known to be empty: in order either way.
+    assert!(
+        matches!((exit.code, exit.signal), (Some(0 | 143), None)),
+        "{exit:?}"
+    );
     assert_eq!(live.state().lifecycle, Lifecycle::Exited);
     assert_eq!(live.exited().await, exit);
     assert_eq!(live.closes().await, exit, "closing twice is the same");
