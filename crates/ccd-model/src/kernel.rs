@@ -78,7 +78,7 @@ pub trait SessionKernel: Send + Sync {
     -> BoxFut<Option<Arc<View>>>;
     /// Sets the permission handler.
     fn on_permission(&self, handler: Arc<dyn Decide>);
-    /// Ends the session; resolves when nothing of it is left.
+    /// Ends the session. Acts at the call, also when the future is dropped; resolves when nothing of it is left.
     fn close(&self, how: CloseHow) -> BoxFut<ExitView>;
     /// Resolves when the session is over and torn down.
     fn exited(&self) -> BoxFut<ExitView>;

@@ -69,12 +69,9 @@ impl SessionKernel for Kernel {
     }
 
     fn close(&self, how: CloseHow) -> BoxFut<ExitView> {
-        let exited = self.exited();
-        let queue = self.queue.clone();
-        Box::pin(async move {
-            queue.command(Command::Close { how }, None);
-            exited.await
-        })
+        // Here and not in the future: a caller that does not wait has asked all the same.
+        self.queue.command(Command::Close { how }, None);
+        self.exited()
     }
 
     fn exited(&self) -> BoxFut<ExitView> {

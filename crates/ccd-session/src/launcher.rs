@@ -144,12 +144,12 @@ impl Launcher {
         let base = env_builder::base(&host_env, &self.spec.env);
         let mut lookup = host_env;
         lookup.extend(self.spec.env.clone());
-        let (state, sink, facts, claude, tmux, helper) = {
+        self.usable_home(&host, &base).await?;
+        let (state, facts, claude, tmux, helper) = {
             let (spec, clock) = (&self.spec, &self.clock);
             let read = read_host(Arc::clone(&host), base.clone(), spec.cwd.clone());
             tokio::join!(
                 timed(clock, open_state(&self.platform, spec)),
-                open_trace(&self.platform, spec),
                 timed(clock, read),
                 timed(
                     clock,
@@ -161,7 +161,6 @@ impl Launcher {
         };
         let state = self.took(LaunchStep::State, state)?;
         self.state = Some(Arc::clone(&state.store));
-        let sink = sink?;
         let facts = self.took(LaunchStep::Environment, facts)?;
         let claude = self.took(LaunchStep::Claude, claude)?;
         preflight::version(&self.spec, &claude, profile.version)?;
@@ -171,6 +170,7 @@ impl Launcher {
         self.seed_trust(&host, &facts).await?;
 
         self.begin(LaunchStep::Record);
+        let sink = open_trace(&self.platform, &self.spec).await?;
         let ids = self.platform.ids();
         self.session = ids.hex(8);
         let fresh_id = ids.uuid();
@@ -313,6 +313,17 @@ impl Launcher {
             trace_path: self.spec.trace.clone(),
             session: self.session.clone(),
         })
+    }
+
+    /// Refuses a home that cannot be used before anything could be made in it.
+    async fn usable_home(
+        &mut self,
+        host: &Arc<dyn Host>,
+        env: &BTreeMap<String, String>,
+    ) -> Result<(), PortError> {
+        self.step = LaunchStep::Environment;
+        let (host, env) = (Arc::clone(host), env.clone());
+        blocking(move || host.dirs(&env).map(|_| ())).await
     }
 
     /// The checks that need only what was read.
