@@ -19,6 +19,6 @@ mod text;
 mod transcript;
 
 pub use channels::{Channels, FileRole};
-pub use profile::Profile;
+pub use profile::{Profile, ReadTool, WordTable};
 pub use rules::{PermissionRule, RuleError};
 pub use settings::SettingsRequest;

@@ -29,6 +29,41 @@ pub struct Profile {
     pub(crate) rules: &'static RuleTable,
     pub(crate) paths: &'static PathTable,
     pub(crate) guards: fn() -> GuardFormats,
+    pub(crate) words: &'static WordTable,
+}
+
+/// Words of a version that decisions hang on.
+#[derive(Debug)]
+pub struct WordTable {
+    /// Prompts that end the program.
+    pub exit_words: &'static [&'static str],
+    /// The command that ends the program.
+    pub exit_command: &'static str,
+    /// Tools whose permission request is a question or a plan.
+    pub question_tools: &'static [&'static str],
+    /// Error classes that a usage limit has.
+    pub usage_limit_errors: &'static [&'static str],
+    /// Error classes of a missing login.
+    pub auth_errors: &'static [&'static str],
+    /// Denial kinds of a person at the dialog.
+    pub user_denials: &'static [&'static str],
+    /// Status of background work that still runs.
+    pub background_running: &'static str,
+    /// Reasons of a session end that open another conversation.
+    pub switching_ends: &'static [&'static str],
+    /// Tools that only read.
+    pub read_only_tools: &'static [ReadTool],
+    /// Directory of the session registry in Claude's configuration directory.
+    pub registry_dir: &'static str,
+}
+
+/// A tool that only reads.
+#[derive(Debug)]
+pub struct ReadTool {
+    /// Its name.
+    pub name: &'static str,
+    /// Input fields with paths: name, required, relative to the workspace.
+    pub paths: &'static [(&'static str, bool, bool)],
 }
 
 impl Profile {
@@ -36,6 +71,12 @@ impl Profile {
     #[must_use]
     pub fn guard_formats(&self) -> GuardFormats {
         (self.guards)()
+    }
+
+    /// Words that decisions hang on.
+    #[must_use]
+    pub fn words(&self) -> &'static WordTable {
+        self.words
     }
 
     /// The hook thread's constant answers.

@@ -4,32 +4,17 @@
 
 use std::sync::Arc;
 
+use ccd_channels::Profile;
 use ccd_core::{CoreConfig, PathField, ReadOnlyTool, Vocabulary};
 use ccd_model::spec::SessionSpec;
-
-/// Prompts that end the program.
-const EXIT_WORDS: &[&str] = &["exit", "quit", ":q", ":q!", ":wq", ":wq!"];
-/// Tools whose permission request is a question or a plan.
-const QUESTION_TOOLS: &[&str] = &["AskUserQuestion", "ExitPlanMode"];
-/// Reasons of a session end that open another conversation.
-const SWITCHING_ENDS: &[&str] = &["clear", "resume"];
-
-/// A field as `(name, required, relative)`.
-type Field = (&'static str, bool, bool);
-
-/// Tools that only read.
-const READ_ONLY_TOOLS: &[(&str, &[Field])] = &[
-    ("Read", &[("file_path", true, false)]),
-    ("Glob", &[("pattern", true, true), ("path", false, false)]),
-    ("Grep", &[("path", false, false), ("glob", false, true)]),
-];
 
 fn words(words: &[&str]) -> Vec<Arc<str>> {
     words.iter().map(|word| Arc::from(*word)).collect()
 }
 
 /// The configuration of the core for `spec`. `real_cwd` is the workspace with symlinks resolved.
-pub(crate) fn core_config(spec: &SessionSpec, real_cwd: &str) -> CoreConfig {
+pub(crate) fn core_config(profile: &Profile, spec: &SessionSpec, real_cwd: &str) -> CoreConfig {
+    let table = profile.words();
     let mut workspace_roots: Vec<Arc<str>> = Vec::new();
     for root in [real_cwd, spec.cwd.as_str()]
         .into_iter()
@@ -44,11 +29,13 @@ pub(crate) fn core_config(spec: &SessionSpec, real_cwd: &str) -> CoreConfig {
         mode: spec.mode,
         workspace_roots,
         limits: spec.limits.clone(),
-        read_only_tools: READ_ONLY_TOOLS
+        read_only_tools: table
+            .read_only_tools
             .iter()
-            .map(|(name, fields)| ReadOnlyTool {
-                name: (*name).into(),
-                paths: fields
+            .map(|tool| ReadOnlyTool {
+                name: tool.name.into(),
+                paths: tool
+                    .paths
                     .iter()
                     .map(|(field, required, relative)| PathField {
                         field: (*field).into(),
@@ -59,14 +46,14 @@ pub(crate) fn core_config(spec: &SessionSpec, real_cwd: &str) -> CoreConfig {
             })
             .collect(),
         vocabulary: Vocabulary {
-            exit_words: words(EXIT_WORDS),
-            exit_command: "/exit".into(),
-            question_tools: words(QUESTION_TOOLS),
-            usage_limit_errors: words(&["rate_limit"]),
-            auth_errors: words(&["authentication_failed"]),
-            user_denials: words(&["user-rejected"]),
-            background_running: "running".into(),
-            switching_ends: words(SWITCHING_ENDS),
+            exit_words: words(table.exit_words),
+            exit_command: table.exit_command.into(),
+            question_tools: words(table.question_tools),
+            usage_limit_errors: words(table.usage_limit_errors),
+            auth_errors: words(table.auth_errors),
+            user_denials: words(table.user_denials),
+            background_running: table.background_running.into(),
+            switching_ends: words(table.switching_ends),
         },
     }
 }
@@ -84,7 +71,7 @@ mod tests {
             add_dirs: vec!["/extra".into(), "/w".into()],
             ..spec()
         };
-        let config = core_config(&spec, "/real");
+        let config = core_config(ccd_channels::profiles::pinned(), &spec, "/real");
         let roots: Vec<&str> = config.workspace_roots.iter().map(AsRef::as_ref).collect();
         assert_eq!(roots, ["/real", "/w", "/extra"]);
         assert_eq!(config.limits, spec.limits);

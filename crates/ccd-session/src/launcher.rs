@@ -50,8 +50,6 @@ const PANE_SIZE: (u16, u16) = (250, 80);
 const GRACE_MS: u64 = 2_000;
 /// The hook thread denies this long after the handler's own deadline: the better worded answer comes first, milliseconds.
 const HOOK_MARGIN_MS: u64 = 1_000;
-/// Claude's registry directory in its configuration directory.
-const REGISTRY_DIR: &str = "sessions";
 /// The start of the Claude process within this session.
 const FIRST_LAUNCH: Launch = Launch(1);
 
@@ -185,7 +183,7 @@ impl Launcher {
             &self.session,
         );
         let real_cwd = facts.workspace.real_path.to_string_lossy().into_owned();
-        let core = core_config(&self.spec, &real_cwd);
+        let core = core_config(profile, &self.spec, &real_cwd);
         self.write_header(sink, &env, &token, &claude.version, profile, &core);
         let marker = (MARKER.to_owned(), self.session.clone());
         self.write_record(SessionRecord {
@@ -270,7 +268,7 @@ impl Launcher {
         let pane = self.ports()?.pane(profile.guard_formats()).await?;
 
         self.begin(LaunchStep::Watch);
-        let registry_dir = facts.dirs.config.join(REGISTRY_DIR);
+        let registry_dir = facts.dirs.config.join(profile.words().registry_dir);
         let ports = self.ports()?;
         let process = ports.process();
         let registry = ports.registry(registry_dir, &claude_session);

@@ -9,6 +9,7 @@ mod rules;
 mod screen;
 mod settings;
 mod transcript;
+mod words;
 
 use crate::{
     hooks::HookTable, profile::Profile, registry::RegistryTable, transcript::TranscriptTable,
@@ -34,4 +35,5 @@ pub(crate) static PROFILE: Profile = Profile {
     rules: &rules::RULES,
     paths: &settings::PATHS,
     guards: screen::guard_formats,
+    words: &words::WORDS,
 };
