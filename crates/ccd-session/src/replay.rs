@@ -215,7 +215,7 @@ mod tests {
             session: "s".to_owned(),
             config: TraceConfig {
                 spec: spec(),
-                core: core_config(ccd_channels::profiles::pinned(), &spec(), "/w"),
+                core: core_config(profiles::pinned(), &spec(), "/w"),
             },
         }
     }
