@@ -40,3 +40,12 @@ pub use prompt::Prompt;
 pub use session::{ClaudeSession, Close, Debug, InterruptResult};
 pub use stream::EventStream;
 pub use turn::Turn;
+
+/// The examples of the documents compile, or the documents are wrong.
+#[cfg(doctest)]
+mod documents {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../../docs/USAGE.md")]
+    struct Usage;
+}

@@ -359,7 +359,7 @@ impl Options {
                 close_ms: millis(self.close_timeout),
             },
         };
-        Ok((spec, permissions.handler()))
+        Ok((spec, permissions.decider()))
     }
 }
 

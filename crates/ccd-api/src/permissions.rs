@@ -45,8 +45,17 @@ pub enum Permissions {
 }
 
 impl Permissions {
+    /// Lets a closure decide.
+    pub fn ask<F, Fut>(decide: F) -> Self
+    where
+        F: Fn(PermissionRequest) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = PermissionDecision> + Send + 'static,
+    {
+        Self::handler(decide)
+    }
+
     /// Lets `handler` decide.
-    pub fn ask(handler: impl PermissionHandler) -> Self {
+    pub fn handler(handler: impl PermissionHandler) -> Self {
         Self::Ask(Arc::new(handler))
     }
 
@@ -58,7 +67,7 @@ impl Permissions {
         }
     }
 
-    pub(crate) fn handler(&self) -> Option<Arc<dyn Decide>> {
+    pub(crate) fn decider(&self) -> Option<Arc<dyn Decide>> {
         match self {
             Self::Ask(handler) => Some(Arc::new(Adapter(Arc::clone(handler)))),
             Self::Deny | Self::DangerouslyAllowAll => None,

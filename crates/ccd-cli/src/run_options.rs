@@ -76,7 +76,7 @@ pub(crate) fn options(args: &RunArgs, terminal: bool) -> Result<Options, Error> 
         PolicyArg::Deny => Permissions::Deny,
         PolicyArg::DangerouslyAllowAll => Permissions::DangerouslyAllowAll,
         PolicyArg::AllowRead => return Err(unsupported("--policy allow-read")),
-        PolicyArg::Ask if terminal => Permissions::ask(TerminalHandler),
+        PolicyArg::Ask if terminal => Permissions::handler(TerminalHandler),
         PolicyArg::Ask => {
             return Err(usage(
                 "ask_without_terminal",
