@@ -629,6 +629,34 @@ fn the_death_of_the_thread_is_reported() {
 }
 
 #[test]
+fn the_death_of_the_port_is_reported_at_once_even_while_a_request_is_held() {
+    let world = World::new();
+    let mut held = send(
+        world.tcp(),
+        &head("Permission", &[("X-CCD-Token", TOKEN)], 2),
+        "{}",
+    );
+    world.records.wait(1);
+    let tcp = world.server.listener_fds()[0];
+    rustix::net::shutdown(tcp, rustix::net::Shutdown::Both).unwrap();
+    assert_eq!(
+        world.records.wait(2),
+        [
+            Raw::HookGone { hold: HoldId(1) },
+            Raw::Lost {
+                part: LostPart::HookServer
+            }
+        ]
+    );
+    let mut answer = String::new();
+    // An end or a reset: no answer either way.
+    let _ = held.read_to_string(&mut answer);
+    assert_eq!(answer, "");
+    drop(world.server);
+    assert_eq!(world.records.take(), []);
+}
+
+#[test]
 fn nothing_is_left_in_the_runtime_directory() {
     let world = World::new();
     world.call("Stop", "{}");

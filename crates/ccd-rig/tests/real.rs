@@ -16,6 +16,8 @@ mod interrupt;
 mod lifecycle;
 #[path = "real/live.rs"]
 mod live;
+#[path = "real/loss.rs"]
+mod loss;
 #[path = "real/permissions.rs"]
 mod permissions;
 #[path = "real/stage.rs"]

@@ -18,6 +18,7 @@ use axum::{
     serve::{IncomingStream, Listener},
 };
 use ccd_ports::PortFut;
+use rustix::io::Errno;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream, UnixListener, UnixStream},
@@ -34,6 +35,26 @@ const READ_DEADLINE_MS: u64 = 30_000;
 
 /// Pause after a failed accept (no free descriptor), milliseconds.
 const ACCEPT_PAUSE_MS: u64 = 100;
+
+/// What an accept may report and work again later: a connection that went away, a shortage, trouble of the network.
+/// Anything else is the listening socket's own end.
+const PASSING: [Errno; 15] = [
+    Errno::AGAIN,
+    Errno::CONNABORTED,
+    Errno::HOSTDOWN,
+    Errno::HOSTUNREACH,
+    Errno::INTR,
+    Errno::MFILE,
+    Errno::NETDOWN,
+    Errno::NETUNREACH,
+    Errno::NFILE,
+    Errno::NOBUFS,
+    Errno::NOMEM,
+    Errno::NOPROTOOPT,
+    Errno::PERM,
+    Errno::PROTO,
+    Errno::TIMEDOUT,
+];
 
 /// A connection's peer, as the handler of its request sees it.
 #[derive(Clone)]
@@ -87,7 +108,14 @@ impl<L> Bounded<L> {
         }
     }
 
-    async fn pause(&self, error: &io::Error) {
+    /// After a failed accept: a pause, or the end of the server when there will be no connection any more.
+    async fn failed(&self, error: &io::Error) {
+        let passes = Errno::from_io_error(error).is_some_and(|errno| PASSING.contains(&errno));
+        if !passes {
+            tracing::error!(%error, "a hook listener is dead");
+            self.shared.fail();
+            return std::future::pending().await;
+        }
         tracing::debug!(%error, "a hook connection could not be accepted");
         let clock = &self.shared.clock;
         clock.sleep_until(clock.now().after(ACCEPT_PAUSE_MS)).await;
@@ -126,7 +154,7 @@ impl Listener for Bounded<TcpListener> {
                     let _ = stream.set_nodelay(true);
                     return (self.connection(stream, false, slot), ());
                 }
-                Err(error) => self.pause(&error).await,
+                Err(error) => self.failed(&error).await,
             }
         }
     }
@@ -153,7 +181,7 @@ impl Listener for Bounded<UnixListener> {
                         tracing::warn!("a hook connection of another user was refused")
                     }
                 },
-                Err(error) => self.pause(&error).await,
+                Err(error) => self.failed(&error).await,
             }
         }
     }

@@ -240,6 +240,8 @@ impl Serving {
                 tokio::select! {
                     () = shared.stopped() => {}
                     () = &mut server => {}
+                    // The loss must be told at once: calls go unanswered.
+                    () = shared.failed() => return,
                 }
                 tokio::select! {
                     () = shared.all_answered() => {}

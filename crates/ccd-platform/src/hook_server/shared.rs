@@ -88,6 +88,8 @@ pub(super) struct Shared {
     holds: Mutex<Holds>,
     records: UnboundedSender<(Mono, Record)>,
     stopping: watch::Sender<bool>,
+    /// A listener is dead: calls are not answered any more.
+    failed: watch::Sender<bool>,
     /// Connections whose request is complete and whose answer may not be.
     busy: watch::Sender<usize>,
 }
@@ -109,6 +111,7 @@ impl Shared {
             holds: Mutex::new(Holds::default()),
             records,
             stopping: watch::Sender::new(false),
+            failed: watch::Sender::new(false),
             busy: watch::Sender::new(0),
         };
         (shared, queue)
@@ -213,6 +216,18 @@ impl Shared {
             .wait_for(|stopping| *stopping)
             .await;
     }
+
+    // ---- failure ----
+
+    pub(super) fn fail(&self) {
+        self.failed.send_replace(true);
+    }
+
+    pub(super) async fn failed(&self) {
+        let _ = self.failed.subscribe().wait_for(|failed| *failed).await;
+    }
+
+    // ---- answers on their way ----
 
     pub(super) fn busier(&self) {
         self.busy.send_modify(|busy| *busy = busy.saturating_add(1));

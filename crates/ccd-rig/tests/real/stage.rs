@@ -27,6 +27,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(25);
 /// For what a dead owner leaves to be gone.
 pub(crate) const CLEAN_UP: Duration = Duration::from_secs(3);
 
+/// The directory in which passing tests leave their traces, too: the sources of `fixtures/traces`.
+const KEEP_TRACES: &str = "CCD_KEEP_TRACES";
+
 /// A rig for one test. [`Stage::finish`] proves that nothing is left; a failed test keeps its traces.
 pub(crate) struct Stage {
     driven: Option<Driven>,
@@ -215,8 +218,39 @@ impl Stage {
             .unwrap_or_else(|error| panic!("{error}"));
         let left = ccd_runtime::list_sessions(self.command_state_dir().to_str()).unwrap();
         assert!(left.is_empty(), "records of the command are left: {left:?}");
+        if let Some(dir) = std::env::var_os(KEEP_TRACES) {
+            self.keep(Path::new(&dir));
+        }
         let driven = self.driven.take().unwrap();
         driven.finish().unwrap_or_else(|error| panic!("{error}"))
+    }
+}
+
+impl Stage {
+    /// Copies the traces and the service's log to a directory of this test's own.
+    fn keep(&self, dir: &Path) -> PathBuf {
+        let name = std::thread::current()
+            .name()
+            .unwrap_or("unnamed")
+            .replace("::", "-");
+        let kept = dir.join(name);
+        let _ = fs::remove_dir_all(&kept);
+        let _ = fs::create_dir_all(&kept);
+        let Some(driven) = &self.driven else {
+            return kept;
+        };
+        let _ = fs::write(
+            kept.join("service.txt"),
+            driven.rig().service().log().summary(),
+        );
+        let of_command = self
+            .command_traces
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        for path in driven.traces().iter().chain(of_command.iter()) {
+            let _ = path.file_name().map(|file| fs::copy(path, kept.join(file)));
+        }
+        kept
     }
 }
 
@@ -226,27 +260,10 @@ impl Drop for Stage {
         let Some(driven) = self.driven.as_ref().filter(|_| std::thread::panicking()) else {
             return;
         };
-        let name = std::thread::current()
-            .name()
-            .unwrap_or("unnamed")
-            .replace("::", "-");
-        let kept = Path::new(env!("CARGO_TARGET_TMPDIR"))
-            .join("real")
-            .join(name);
-        let _ = fs::remove_dir_all(&kept);
-        let _ = fs::create_dir_all(&kept);
-        let summary = driven.rig().service().log().summary();
-        let _ = fs::write(kept.join("service.txt"), &summary);
-        for path in driven.traces().iter().chain(
-            self.command_traces
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .iter(),
-        ) {
-            let _ = path.file_name().map(|file| fs::copy(path, kept.join(file)));
-        }
+        let kept = self.keep(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("real"));
         eprintln!(
-            "the service saw:\n{summary}\ntraces are kept in {}",
+            "the service saw:\n{}\ntraces are kept in {}",
+            driven.rig().service().log().summary(),
             kept.display()
         );
     }
