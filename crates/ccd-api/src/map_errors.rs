@@ -56,7 +56,7 @@ pub(crate) fn refusal(refusal: &Refusal) -> Error {
         )),
         Refusal::ExitWord { word } => {
             prompt("exit_word", format!("`{word}` would end Claude Code"))
-                .with_fix(Some("use close(), or send it with Prompt::as_text".into()))
+                .with_fix(Some("use close(), or say it in more words".into()))
         }
         Refusal::TooLarge { bytes, limit } => prompt(
             "too_large",

@@ -16,7 +16,7 @@ impl Prompt {
         }
     }
 
-    /// Delivers even such text as plain text, with one leading space.
+    /// Delivers even a slash command as plain text, with one leading space. Words that end the program stay refused: nothing protects them.
     #[must_use]
     pub fn as_text(mut self) -> Self {
         self.as_text = true;

@@ -43,6 +43,8 @@ pub struct WordTable {
     pub question_tools: &'static [&'static str],
     /// Error classes that a usage limit has.
     pub usage_limit_errors: &'static [&'static str],
+    /// Beginnings of the messages that tell a usage limit from a passing rate limit of the same class.
+    pub usage_limit_texts: &'static [&'static str],
     /// Error classes of a missing login.
     pub auth_errors: &'static [&'static str],
     /// Denial kinds of a person at the dialog.

@@ -123,11 +123,6 @@ pub(crate) fn raw_json(raw: &RawValue) -> RawJson {
     RawJson::new(Arc::<str>::from(repair_surrogates(raw.get())))
 }
 
-/// `null` as a body.
-pub(crate) fn null_json() -> RawJson {
-    RawJson::new("null")
-}
-
 /// A shared string from a borrowed one.
 pub(crate) fn arc(text: &str) -> Arc<str> {
     Arc::from(text)

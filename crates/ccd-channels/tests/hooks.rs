@@ -154,7 +154,7 @@ fn tool_calls_carry_raw_bodies_agents_and_background_ids() {
     ));
     assert!(matches!(
         payload("PostToolUse.mcp-echo"),
-        Observation::ToolPost { agent_id: None, response, .. } if response.get().starts_with('[')
+        Observation::ToolPost { agent_id: None, result, .. } if !result.is_empty() && !result.starts_with('[')
     ));
     assert!(matches!(
         payload("PostToolUseFailure.Bash"),

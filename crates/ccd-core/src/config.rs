@@ -56,6 +56,9 @@ pub struct Vocabulary {
     pub question_tools: Vec<Arc<str>>,
     /// Error classes of a usage limit (`rate_limit`).
     pub usage_limit_errors: Vec<Arc<str>>,
+    /// Beginnings of the messages that tell a usage limit from a passing rate limit of the same class.
+    #[serde(default)]
+    pub usage_limit_texts: Vec<Arc<str>>,
     /// Error classes of a missing login (`authentication_failed`).
     pub auth_errors: Vec<Arc<str>>,
     /// Denial kinds that an interrupt and a rejection by a person have in common (`user-rejected`).

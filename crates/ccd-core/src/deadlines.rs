@@ -53,6 +53,8 @@ pub enum Row {
     AgentGone,
     /// The usage limit's reset time. The only row that follows the wall clock.
     UsageWake,
+    /// The usage-limit menu may open by itself.
+    Menu,
 }
 
 /// One row of the deadline table.
@@ -97,6 +99,7 @@ pub const DEADLINES: &[DeadlineRow] = &[
     row("D-DIALOG", Row::Unreported, 2_000, "alert, no key"),
     row("D-INTERRUPT", Row::Interrupt, 5_000, "the interrupt is unconfirmed; the turn stays as it is"),
     row("D-AGENT", Row::AgentGone, 2_000, "the subagent is unknown"),
+    row("D-MENU", Row::Menu, 4_000, "no menu came: held prompts may be delivered"),
     row("D-WAKE", Row::UsageWake, 0, "the usage limit is cleared"),
 ];
 

@@ -127,6 +127,8 @@ fn fire(cx: &mut Cx<'_>, row: Row, id: u32) {
         Row::Interrupt => interrupt::deadline(cx),
         Row::AgentGone => agents::gone_deadline(cx),
         Row::UsageWake => usage::clear(cx),
+        // Whether the composer is free is looked at after every step.
+        Row::Menu => {}
     }
 }
 
@@ -201,9 +203,9 @@ fn dispatch(cx: &mut Cx<'_>, stamp: Stamp, what: &O) {
         O::PermissionAsked { hold, name, input, agent, prompt_id, suggestions } => permissions::asked(cx, *hold, &permissions::Request { name, input, agent: agent.as_ref(), prompt_id, suggestions: suggestions.as_ref() }),
         O::PermissionGone { hold } => permissions::gone(cx, *hold),
         O::PermissionExpired { hold } => permissions::expired(cx, *hold),
-        O::ToolPost { tool_use_id, name, input, response, agent, prompt_id, duration_ms, background_id, agent_id } => {
+        O::ToolPost { tool_use_id, name, input, result, agent, prompt_id, duration_ms, background_id, agent_id } => {
             let call = tools::Call { id: tool_use_id, name, agent: agent.as_ref(), prompt_id };
-            tools::post(cx, &call, input, response, *duration_ms, &tools::Started { background: background_id.as_ref(), agent: agent_id.as_ref() });
+            tools::post(cx, &call, input, result, *duration_ms, &tools::Started { background: background_id.as_ref(), agent: agent_id.as_ref() });
         }
         O::ToolFailed { tool_use_id, name, error, agent, prompt_id, duration_ms } => tools::failed(cx, &tools::Call { id: tool_use_id, name, agent: agent.as_ref(), prompt_id }, error, *duration_ms),
         O::ToolBatch { calls, agent, .. } => tools::batch(cx, calls, agent.as_ref()),

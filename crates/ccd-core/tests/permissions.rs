@@ -369,7 +369,7 @@ fn a_pending_request_keeps_the_status_whatever_other_tools_do() {
 #[test]
 fn a_failure_of_the_turn_releases_the_held_request() {
     let mut rig = asking(Policy::Ask);
-    rig.stop_failed("p1", "rate_limit", "limit");
+    rig.stop_failed("p1", "rate_limit", "You\'ve hit your limit");
     assert_eq!(rig.answers().len(), 1);
     assert_eq!(resolved(&rig).len(), 1);
     assert_eq!(status(&rig), PermissionStatus::Abandoned);

@@ -96,7 +96,7 @@ fn hook() -> impl Strategy<Value = O> {
             tool_use_id: id("t", t), name: arc("Bash"), input: RawJson::new("{}"), agent,
             prompt_id: id("p", p), mode: None, denied_by_us: deny.then(|| arc("rule")) }),
         3 => (p.clone(), t.clone(), maybe_agent(), 0..4u8).prop_map(|(p, t, agent, kind)| O::ToolPost {
-            tool_use_id: id("t", t), name: arc("Bash"), input: RawJson::new("{}"), response: RawJson::new("1"), agent,
+            tool_use_id: id("t", t), name: arc("Bash"), input: RawJson::new("{}"), result: arc("1"), agent,
             prompt_id: id("p", p), duration_ms: None,
             background_id: (kind == 1).then(|| arc("b1")), agent_id: (kind == 2).then(|| arc("a0")) }),
         1 => (p.clone(), t.clone()).prop_map(|(p, t)| O::ToolFailed {

@@ -30,7 +30,6 @@ fn what_the_composer_keeps_is_kept_exactly() {
         "/etc/hosts is a file",
         "/1 is no command",
         "exit now",
-        "  exit",
     ] {
         assert_eq!(
             clean(text, false),
@@ -85,7 +84,7 @@ fn what_is_left_of_nothing_is_refused() {
 }
 
 #[test]
-fn commands_and_exit_words_are_refused_or_sent_as_text() {
+fn commands_are_refused_or_sent_as_text_and_exit_words_are_always_refused() {
     for word in ["/help", "/mcp:server-x", "/a_b"] {
         let text = format!("{word} me");
         assert_eq!(
@@ -102,7 +101,15 @@ fn commands_and_exit_words_are_refused_or_sent_as_text() {
             clean(&format!("{word}\n"), false),
             Err(Refusal::ExitWord { word: arc(word) })
         );
-        assert_eq!(clean(word, true), Ok((format!(" {word}"), vec![N::AsText])));
+        for text in [word.to_string(), format!(" {word}"), format!("\n{word} ")] {
+            for as_text in [false, true] {
+                assert_eq!(
+                    clean(&text, as_text),
+                    Err(Refusal::ExitWord { word: arc(word) }),
+                    "{text:?}"
+                );
+            }
+        }
     }
     // A command hidden behind an invisible character is still one.
     assert!(clean("\u{200b}/help", false).is_err());

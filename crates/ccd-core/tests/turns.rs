@@ -6,6 +6,7 @@ mod support;
 use ccd_model::{
     event::{Alert, DomainEvent as E},
     ids::{FileKey, TurnKey},
+    intent::Key,
     observation::{
         ApiError, AssistantBlock, Observation as O, PromptOrigin, RegistryStatus, Verdict,
     },
@@ -571,4 +572,73 @@ fn many_held_prompts_are_not_looked_at_one_by_one() {
     rig.deliver("p1", "held 0");
     rig.exited(Some(0));
     assert!(held.iter().all(|turn| rig.outcomes(*turn).len() == 1));
+}
+
+#[test]
+fn d_menu_after_a_usage_limit_prompts_wait_until_the_menu_has_come_and_gone() {
+    let mut rig = Rig::ready(Policy::Deny);
+    rig.run("p1", "one");
+    rig.stop_failed("p1", "rate_limit", "You've hit your 5-hour limit");
+    let turn = rig.send("two");
+    rig.empty();
+    assert_eq!(rig.turn(turn).status, TurnStatus::Queued);
+    let menu = facts(Surface::UsageLimitMenu, Composer::Unknown);
+    rig.screen(menu);
+    rig.same();
+    assert_eq!(rig.keys(Key::Escape), 1);
+    assert_eq!(rig.turn(turn).status, TurnStatus::Queued);
+    rig.empty();
+    assert_eq!(rig.turn(turn).status, TurnStatus::Submitting);
+}
+
+#[test]
+fn d_menu_without_a_menu_prompts_are_delivered_after_the_wait() {
+    let mut rig = Rig::ready(Policy::Deny);
+    rig.run("p1", "one");
+    rig.stop_failed("p1", "rate_limit", "You've hit your 5-hour limit");
+    let turn = rig.send("two");
+    rig.empty();
+    rig.wait(3_900);
+    assert_eq!(rig.turn(turn).status, TurnStatus::Queued);
+    rig.wait(200);
+    assert_eq!(rig.turn(turn).status, TurnStatus::Submitting);
+}
+
+#[test]
+fn a_passing_rate_limit_is_no_usage_limit() {
+    let mut rig = Rig::ready(Policy::Deny);
+    rig.run("p1", "one");
+    rig.stop_failed(
+        "p1",
+        "rate_limit",
+        "API Error: Server is temporarily limiting requests (not your usage limit)",
+    );
+    assert_eq!(rig.view().usage_limit, None);
+    let turn = rig.send("two");
+    rig.empty();
+    assert_eq!(rig.turn(turn).status, TurnStatus::Submitting);
+}
+
+#[test]
+fn turns_with_the_same_answer_keep_their_own_text_and_usage() {
+    let mut rig = Rig::ready(Policy::Deny);
+    let mut ended = Vec::new();
+    for n in 1..=3 {
+        let (prompt, request, message) = (format!("p{n}"), format!("r{n}"), format!("msg{n}"));
+        let turn = rig.run(&prompt, "again");
+        rig.stop(&prompt, "ok");
+        // The transcript catches up only after the end, and the request may stand before its prompt.
+        rig.tx_request(&request, None);
+        rig.tx_prompt(&prompt, "again", PromptOrigin::Human);
+        rig.tx_text(&message, &request, "ok");
+        rig.tx_duration();
+        rig.empty();
+        ended.push(turn);
+    }
+    for turn in ended {
+        let view = rig.turn(turn);
+        assert_eq!(&*view.text, "ok");
+        assert!(view.usage.is_some(), "{turn} has no usage");
+        assert!(view.settled);
+    }
 }

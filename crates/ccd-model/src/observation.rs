@@ -266,12 +266,12 @@ pub enum Observation {
     PermissionGone { hold: HoldId },
     /// The hook thread itself denied a held request at its deadline.
     PermissionExpired { hold: HoldId },
-    /// PostToolUse.
+    /// PostToolUse. `result` is readable text, shortened to its first 2 KiB.
     ToolPost {
         tool_use_id: Arc<str>,
         name: Arc<str>,
         input: RawJson,
-        response: RawJson,
+        result: Arc<str>,
         agent: Option<AgentRef>,
         prompt_id: Arc<str>,
         duration_ms: Option<u64>,

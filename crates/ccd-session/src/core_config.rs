@@ -50,6 +50,7 @@ pub(crate) fn core_config(profile: &Profile, spec: &SessionSpec, real_cwd: &str)
             exit_command: table.exit_command.into(),
             question_tools: words(table.question_tools),
             usage_limit_errors: words(table.usage_limit_errors),
+            usage_limit_texts: words(table.usage_limit_texts),
             auth_errors: words(table.auth_errors),
             user_denials: words(table.user_denials),
             background_running: table.background_running.into(),

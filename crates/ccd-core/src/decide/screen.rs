@@ -11,7 +11,7 @@ use ccd_model::{
 use crate::{
     cx::Cx,
     deadlines::Row,
-    decide::{close, effects, interrupt, model_calls, session, start},
+    decide::{close, effects, interrupt, model_calls, session, start, usage},
     evolve::SessionChange,
     input_policy::jobs,
     state::{Domain, OpKind},
@@ -53,6 +53,7 @@ fn dismiss_menu(cx: &mut Cx<'_>) {
         .as_ref()
         .is_some_and(|seen| seen.equal == 2 && seen.facts.surface == Surface::UsageLimitMenu);
     if appeared && !cx.s().over() {
+        usage::menu_came(cx);
         cx.io(
             OpKind::Dismiss,
             IoOp::Key {

@@ -110,8 +110,9 @@ fn fail(
         },
         None,
     );
-    if has(&cx.config.vocabulary.usage_limit_errors, error) {
+    if usage::is_limit(cx, error, message, resets_at.or(known_reset)) {
         usage::reached(cx, resets_at.or(known_reset), message);
+        usage::menu_due(cx);
     }
     if has(&cx.config.vocabulary.auth_errors, error) {
         cx.session(SessionChange::AuthFailed(true));
@@ -135,7 +136,7 @@ pub(crate) fn error_in_transcript(cx: &mut Cx<'_>, prompt_id: Option<&Arc<str>>,
         .s()
         .turn(key)
         .is_some_and(|turn| turn.status.get() == TurnStatus::Failed);
-    if failed && has(&cx.config.vocabulary.usage_limit_errors, &error.error) {
+    if failed && usage::is_limit(cx, &error.error, &error.text, error.resets_at) {
         usage::reached(cx, error.resets_at, &error.text);
     }
 }

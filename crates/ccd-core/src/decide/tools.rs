@@ -241,7 +241,7 @@ pub(crate) fn post(
     cx: &mut Cx<'_>,
     call: &Call<'_>,
     input: &RawJson,
-    response: &RawJson,
+    result: &str,
     duration_ms: Option<u64>,
     launches: &Started<'_>,
 ) {
@@ -272,7 +272,7 @@ pub(crate) fn post(
                 cx.session(SessionChange::BackgroundStarted(id, call.name.clone()));
             }
         }
-        None => end(cx, key, ToolStatus::Succeeded, response.get(), duration_ms),
+        None => end(cx, key, ToolStatus::Succeeded, result, duration_ms),
     }
 }
 
@@ -403,6 +403,9 @@ pub(crate) fn result_in_transcript(
     if tool.status.ended() {
         if denial.is_some() && matches!(now, ToolStatus::Succeeded | ToolStatus::Failed) {
             cx.diag(DiagnosticKind::Conflict, id.clone());
+        } else if matches!(now, ToolStatus::Succeeded | ToolStatus::Failed) {
+            // The hook told the tool's own response; the transcript tells what the model was given.
+            cx.tool(key, ToolChange::Result(shorten(text), None));
         }
         return;
     }

@@ -88,6 +88,7 @@ fn session_is_free(d: &Domain) -> bool {
         && d.current().is_none()
         && d.submitting().is_none()
         && d.open_permissions.is_empty()
+        && !d.deadlines.armed(Row::Menu, 0)
         && !busy_without_a_turn(d)
 }
 

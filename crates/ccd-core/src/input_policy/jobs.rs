@@ -450,7 +450,8 @@ pub(crate) fn on_deadline(cx: &mut Cx<'_>, row: Row, id: u32) {
         | Row::Unreported
         | Row::Interrupt
         | Row::AgentGone
-        | Row::UsageWake => {}
+        | Row::UsageWake
+        | Row::Menu => {}
     }
 }
 

@@ -66,7 +66,8 @@ fn trimmed(c: char) -> bool {
 
 /// Normalises `text` and checks that it is a prompt.
 ///
-/// `exit_words` end the program when they are sent alone. With `as_text`, what looks like a command is sent as text, with a leading space.
+/// `exit_words` end the program when they are sent alone, in whatever white space: refused always. With `as_text`, what looks like a
+/// command is sent as text, with a leading space.
 /// CRLF stays CRLF: the composer keeps it.
 ///
 /// # Errors
@@ -101,7 +102,11 @@ pub fn normalize(
     if clean.is_empty() {
         return Err(Refusal::EmptyPrompt);
     }
-    if let Some(refusal) = command_like(&clean, exit_words) {
+    // A leading space does not protect an exit word: Claude trims before it compares.
+    if let Some(exit) = exit_word(&clean, exit_words) {
+        return Err(exit);
+    }
+    if let Some(refusal) = command_like(&clean) {
         if !as_text {
             return Err(refusal);
         }
@@ -123,18 +128,17 @@ pub fn normalize(
     })
 }
 
-fn command_like(text: &str, exit_words: &[Arc<str>]) -> Option<Refusal> {
+fn exit_word(text: &str, exit_words: &[Arc<str>]) -> Option<Refusal> {
+    let alone = text.trim();
+    let exit = exit_words.iter().find(|exit| &***exit == alone)?;
+    Some(Refusal::ExitWord { word: exit.clone() })
+}
+
+fn command_like(text: &str) -> Option<Refusal> {
     let word = text.split(char::is_whitespace).next().unwrap_or_default();
-    if is_command(word) {
-        return Some(Refusal::LooksLikeCommand {
-            word: Arc::from(word),
-        });
-    }
-    let alone = text.trim_start();
-    exit_words
-        .iter()
-        .find(|exit| &***exit == alone && text == alone)
-        .map(|exit| Refusal::ExitWord { word: exit.clone() })
+    is_command(word).then(|| Refusal::LooksLikeCommand {
+        word: Arc::from(word),
+    })
 }
 
 /// `/[A-Za-z][\w:-]*`

@@ -80,8 +80,17 @@ pub(crate) fn for_line(d: &Domain) -> Option<TurnKey> {
     written
         .filter(|turn| !turn.status.ended() || lines_may_come(turn))
         .or_else(|| d.current())
+        // A fast turn has ended before its first line is on disk, and its request line may stand before its prompt line.
+        .or_else(|| oldest_owing_lines(d))
         .or(written)
         .map(|turn| turn.key)
+}
+
+fn oldest_owing_lines(d: &Domain) -> Option<&Turn> {
+    d.ended_turns
+        .iter()
+        .filter_map(|key| d.turn(*key))
+        .find(|turn| lines_may_come(turn))
 }
 
 /// The turn of a duration line: the one whose prompt line stands before it, else the oldest one that still owes one, else the one that runs.
@@ -91,12 +100,7 @@ pub(crate) fn for_duration(d: &Domain) -> Option<TurnKey> {
         .tx_turn
         .and_then(|key| d.turn(key))
         .filter(owes)
-        .or_else(|| {
-            d.ended_turns
-                .iter()
-                .filter_map(|key| d.turn(*key))
-                .find(|turn| lines_may_come(turn))
-        })
+        .or_else(|| oldest_owing_lines(d))
         .or_else(|| d.current().filter(owes))
         .map(|turn| turn.key)
 }

@@ -1,8 +1,8 @@
 //! How often to look at what: one table, first match wins.
 
-use ccd_model::{intent::Cadence, status::Lifecycle};
+use ccd_model::{intent::Cadence, screen::Surface, status::Lifecycle};
 
-use crate::state::Domain;
+use crate::{deadlines::Row, state::Domain};
 
 /// One row of the cadence table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,11 +32,12 @@ const CLOSE: CadenceRow = row("K-CLOSE", 100, 250, 250);
 const PERMISSION: CadenceRow = row("K-PERMISSION", 250, 100, 100);
 const TURN: CadenceRow = row("K-TURN", 250, 50, 100);
 const SETTLE: CadenceRow = row("K-SETTLE", 1_000, 50, 250);
+const MENU: CadenceRow = row("K-MENU", 50, 50, 250);
 const IDLE: CadenceRow = row("K-IDLE", 1_000, 250, 250);
 
 /// The cadence table: screen, transcript, registry, in milliseconds.
 pub const CADENCES: &[CadenceRow] = &[
-    OVER, INTERRUPT, DELIVERY, START, CLOSE, PERMISSION, TURN, SETTLE, IDLE,
+    OVER, INTERRUPT, DELIVERY, START, CLOSE, PERMISSION, TURN, MENU, SETTLE, IDLE,
 ];
 
 /// The row in force.
@@ -59,6 +60,8 @@ pub(crate) fn wanted(d: &Domain) -> Cadence {
         PERMISSION
     } else if d.current().is_some() || d.submitting().is_some() {
         TURN
+    } else if d.deadlines.armed(Row::Menu, 0) || d.surface() == Some(&Surface::UsageLimitMenu) {
+        MENU
     } else if settling {
         SETTLE
     } else {

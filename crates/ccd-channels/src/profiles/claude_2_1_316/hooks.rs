@@ -9,10 +9,13 @@ use ccd_ports::raw::HookRecord;
 use serde::Deserialize;
 use serde_json::{Number, value::RawValue};
 
-use super::{TASK_NOTIFICATION, blocks::result_text};
+use super::{
+    TASK_NOTIFICATION,
+    blocks::{response_text, result_text},
+};
 use crate::{
     hooks::{HookReader, HookRow, HookTimeout, Registration, Transport},
-    text::{Unreadable, arc, null_json, raw_json, shortened},
+    text::{Unreadable, arc, raw_json, shortened},
 };
 
 /// Longest response text kept of a call in a batch, bytes.
@@ -241,7 +244,10 @@ fn post_tool_use(record: &HookRecord, body: &str) -> Read {
         tool_use_id: need(body.tool_use_id, "tool_use_id")?,
         name: need(body.tool_name, "tool_name")?,
         input: raw_json(need(body.tool_input, "tool_input")?),
-        response: body.tool_response.map_or_else(null_json, raw_json),
+        result: body.tool_response.map_or_else(
+            || arc(""),
+            |raw| arc(shortened(&response_text(raw), BATCH_RESPONSE)),
+        ),
         prompt_id: or_empty(body.prompt_id),
         duration_ms: millis(body.duration_ms),
         background_id: ids

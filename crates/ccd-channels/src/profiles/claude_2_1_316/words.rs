@@ -7,6 +7,7 @@ pub(super) static WORDS: WordTable = WordTable {
     exit_command: "/exit",
     question_tools: &["AskUserQuestion", "ExitPlanMode"],
     usage_limit_errors: &["rate_limit"],
+    usage_limit_texts: &["You've hit your "],
     auth_errors: &["authentication_failed"],
     user_denials: &["user-rejected"],
     background_running: "running",
