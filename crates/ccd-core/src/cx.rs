@@ -99,7 +99,13 @@ impl<'a> Cx<'a> {
 
     /// Publishes an event.
     pub(crate) fn event(&mut self, event: DomainEvent) {
+        // The end of the session stays the last event, whatever follows from it.
+        let end = self
+            .out
+            .events
+            .pop_if(|last| matches!(last, DomainEvent::SessionExited { .. }));
         self.out.events.push(event);
+        self.out.events.extend(end);
     }
 
     /// Gives an instruction.
