@@ -7,7 +7,7 @@ use ccd_model::{
     command::{Accepted, Command, Refusal},
     event::{Alert, DomainEvent as E},
     ids::FileKey,
-    intent::{Intent, IoOp, Key, KeyHeld},
+    intent::{Intent, IoOp, Key, KeyGuard, KeyHeld},
     observation::{Observation as O, OpEnd, PromptOrigin, RegistryStatus, Verdict},
     outcome::{NotSubmitted, Origin, Outcome},
     permission::Policy,
@@ -600,4 +600,48 @@ fn a_capture_from_before_the_clearing_is_no_failure_of_it() {
     assert_eq!(rig.staged(""), 1);
     rig.later(300).same();
     assert_eq!(rig.staged(""), 2, "it still stands: cleared again");
+}
+
+/// The guard of the last press of `wanted`.
+fn guard_of(rig: &Rig, wanted: Key) -> Option<KeyGuard> {
+    rig.intents.iter().rev().find_map(|intent| match intent {
+        Intent::Io {
+            what: IoOp::Key { key, guard, .. },
+            ..
+        } if *key == wanted => Some(*guard),
+        _ => None,
+    })
+}
+
+#[test]
+fn only_a_tall_text_is_submitted_where_the_composer_does_not_fit_the_pane() {
+    for (lines, guard) in [(10, KeyGuard::Composer), (100, KeyGuard::TallComposer)] {
+        let mut rig = Rig::ready(Policy::Deny);
+        rig.send(&vec!["line"; lines].join("\n"));
+        // The first editor key meets a composer that was seen empty.
+        assert_eq!(guard_of(&rig, Key::CtrlG), Some(KeyGuard::Composer));
+        rig.take();
+        assert_eq!(guard_of(&rig, Key::Enter), Some(guard), "{lines} lines");
+    }
+}
+
+#[test]
+fn a_tall_text_whose_enter_was_lost_is_still_there_though_it_cannot_be_read() {
+    let mut rig = Rig::ready(Policy::Deny);
+    let tall = vec!["line"; 100].join("\n");
+    let turn = rig.send(&tall);
+    rig.take();
+    rig.enter();
+    rig.screen(facts(Surface::Main, Composer::Unknown));
+    rig.wait(1_500);
+    rig.screen(facts(Surface::Main, Composer::Empty));
+    rig.screen(facts(Surface::Main, Composer::Unknown));
+    let capture = rig.last_op(|op| matches!(op, IoOp::Capture));
+    rig.op(capture, OpEnd::Done);
+    assert_eq!(rig.staged(&tall), 2);
+    assert_eq!(guard_of(&rig, Key::CtrlG), Some(KeyGuard::TallComposer));
+    rig.take();
+    rig.enter();
+    rig.prompt("p1", &tall, Verdict::Exact);
+    assert_eq!(rig.turn(turn).status, TurnStatus::Running);
 }

@@ -29,6 +29,9 @@ pub enum Key {
 pub enum KeyGuard {
     /// The prompt composer owns the keys and no dialog is painted.
     Composer,
+    /// As [`KeyGuard::Composer`], or the composer is taller than the pane, so that its mark has scrolled off. Only for a text of ours that is
+    /// known to be tall and was laid out just now.
+    TallComposer,
     /// No dialog is painted.
     NoDialog,
 }

@@ -107,6 +107,8 @@ pub struct OpenHooks {
 pub struct GuardFormats {
     /// True (non-zero) when the prompt composer owns the keys and no dialog is painted.
     pub composer: String,
+    /// True (non-zero) when the prompt composer fills the pane, so that its mark has scrolled off, and no dialog is painted.
+    pub tall: String,
     /// True (non-zero) when a dialog is painted.
     pub dialog: String,
 }

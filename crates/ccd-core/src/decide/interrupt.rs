@@ -280,12 +280,16 @@ pub(crate) fn review(cx: &mut Cx<'_>, capture: Option<bool>) {
 
 /// Whether the composer shows the turn's prompt; any text will do while nothing of the turn was seen.
 fn text_is_back(cx: &Cx<'_>, turn: TurnKey) -> bool {
-    let Some(Composer::Text { text }) = cx.s().composer() else {
+    let Some(turn) = cx.s().turn(turn) else {
         return false;
     };
-    cx.s()
-        .turn(turn)
-        .is_some_and(|turn| !turn.output || text_match::composer_shows(&turn.prompt, text))
+    match cx.s().composer() {
+        Some(Composer::Text { text }) => {
+            !turn.output || text_match::composer_shows(&turn.prompt, text)
+        }
+        // Too tall to be painted with its mark, and nothing but our prompt can have come back.
+        _ => !turn.output && jobs::holds_text(cx.s(), &turn.prompt),
+    }
 }
 
 fn withdraw(cx: &mut Cx<'_>, key: TurnKey) {

@@ -128,7 +128,10 @@ fn composer_state(d: &Domain) -> Free {
                 Free::No("a composer that may have changed since it was seen")
             }
             Some(Composer::Empty) => Free::Yes,
-            Some(Composer::Text { .. }) if d.session.dirty.is_some() => Free::Ours,
+            // What cannot be read may be a text of ours that is taller than the pane.
+            Some(Composer::Text { .. } | Composer::Unknown) if d.session.dirty.is_some() => {
+                Free::Ours
+            }
             Some(Composer::Text { .. }) => Free::No("text that is not ours"),
             Some(Composer::Shell) => Free::No("shell mode"),
             Some(Composer::Unknown) | None => Free::No("a composer that cannot be read"),

@@ -16,7 +16,7 @@ use ccd_model::{
     intent::{Intent, IoOp, Key, KeyGuard, KeyHeld, PromptGuard},
     observation::OpEnd,
     outcome::NotSubmitted,
-    screen::Composer,
+    screen::{Composer, Surface},
 };
 
 use crate::{
@@ -26,7 +26,7 @@ use crate::{
     evolve::{Change, SessionChange},
     input::DiagnosticKind,
     input_policy::jobs_end as end,
-    state::{Job, JobWhat, OpKind, Phase, Then},
+    state::{Domain, Job, JobWhat, OpKind, Phase, Then},
 };
 
 /// How long the editor key may be tried, milliseconds.
@@ -43,10 +43,34 @@ const LARGE: usize = 256 * 1_024;
 const LARGE_RECEIPT_MS: u64 = 4_000;
 /// So long after the editor returned, milliseconds, a capture may still show the text from before.
 const CLEAR_PAINT_MS: u64 = 300;
+/// From so many painted rows on a text may be taller than the pane. Far below the pane's height: the rows are an estimate.
+const TALL_ROWS: usize = 40;
+/// Columns of a painted row, cautiously: wide characters take two.
+const ROW_CHARS: usize = 120;
 /// A text is injected at most so often.
 pub(super) const INJECTS: u8 = 2;
 /// The composer is cleared at most so often.
 pub(super) const CLEARS: u8 = 3;
+
+/// Whether the composer may be taller than the pane with this text in it.
+pub(crate) fn is_tall(text: &str) -> bool {
+    let rows = text.lines().map(|line| {
+        line.chars()
+            .count()
+            .wrapping_div(ROW_CHARS)
+            .saturating_add(1)
+    });
+    rows.fold(0, usize::saturating_add) >= TALL_ROWS
+}
+
+/// Whether the composer shows text: painted, or unreadable where `text` would be too tall to be painted with its mark.
+pub(crate) fn holds_text(d: &Domain, text: &str) -> bool {
+    match d.composer() {
+        Some(Composer::Text { .. }) => true,
+        Some(Composer::Unknown) => d.surface() == Some(&Surface::Main) && is_tall(text),
+        Some(Composer::Empty | Composer::Shell) | None => false,
+    }
+}
 
 /// Starts a job that delivers `text`.
 pub(crate) fn start(cx: &mut Cx<'_>, what: JobWhat, text: Arc<str>) {
@@ -165,12 +189,17 @@ fn open_editor(cx: &mut Cx<'_>, text: Arc<str>) {
     let Some(id) = cx.s().job.as_ref().map(|job| job.key.0) else {
         return;
     };
+    // Only the first injection meets a composer that was seen empty; the editor key has no effect on a dialog.
+    let guard = match cx.s().job.as_ref() {
+        Some(job) if job.injects <= 1 && job.then.is_none() => KeyGuard::Composer,
+        Some(_) | None => KeyGuard::TallComposer,
+    };
     let staged = cx.io(OpKind::Stage, IoOp::Stage { text });
     cx.io(
         OpKind::Editor,
         IoOp::Key {
             key: Key::CtrlG,
-            guard: KeyGuard::Composer,
+            guard,
             within_ms: EDITOR_KEY_MS,
         },
     );
@@ -207,11 +236,16 @@ fn press_enter(cx: &mut Cx<'_>) {
         .unwrap_or(ENTER_EXTRA_MS)
         .min(ENTER_EXTRA_MS);
     let within_ms = ENTER_KEY_MS.saturating_add(extra);
+    let guard = if is_tall(&job.text) {
+        KeyGuard::TallComposer
+    } else {
+        KeyGuard::Composer
+    };
     cx.io(
         OpKind::Enter,
         IoOp::Key {
             key: Key::Enter,
-            guard: KeyGuard::Composer,
+            guard,
             within_ms,
         },
     );
@@ -259,7 +293,7 @@ fn verdict(cx: &mut Cx<'_>) {
         .screen
         .as_ref()
         .is_some_and(|seen| seen.at >= job.since);
-    if fresh && matches!(cx.s().composer(), Some(Composer::Text { .. })) {
+    if fresh && holds_text(cx.s(), &job.text) {
         still_there(cx, &job);
     } else {
         enter_phase(cx, Phase::LateReceipt);
@@ -385,9 +419,7 @@ pub(crate) fn on_screen(cx: &mut Cx<'_>, changed: bool) {
         return;
     };
     let wanted = match job.phase {
-        Phase::AwaitReturn | Phase::LateReceipt => {
-            matches!(cx.s().composer(), Some(Composer::Text { .. }))
-        }
+        Phase::AwaitReturn | Phase::LateReceipt => holds_text(cx.s(), &job.text),
         Phase::ClearSeen => cx.s().composer() == Some(&Composer::Empty),
         Phase::Editor | Phase::Unstaging | Phase::Enter | Phase::Receipt | Phase::Judge => return,
     };
@@ -404,7 +436,7 @@ pub(crate) fn on_screen(cx: &mut Cx<'_>, changed: bool) {
         Phase::ClearSeen
             if cx.now().since(job.since) >= CLEAR_PAINT_MS
                 && cx.s().screen_stable()
-                && matches!(cx.s().composer(), Some(Composer::Text { .. })) =>
+                && holds_text(cx.s(), &job.text) =>
         {
             end::not_cleared(cx);
         }

@@ -66,6 +66,7 @@ pub(crate) fn key(key: Key, guard: KeyGuard, formats: &GuardFormats) -> Request 
     let dialog = &formats.dialog;
     let screen = match guard {
         KeyGuard::Composer => formats.composer.clone(),
+        KeyGuard::TallComposer => format!("#{{||:{},{}}}", formats.composer, formats.tall),
         KeyGuard::NoDialog => format!("#{{==:{dialog},0}}"),
     };
     // In a mode of tmux itself (a copy mode) a key would not reach the program; a dead pane takes none.
@@ -199,6 +200,7 @@ mod tests {
     fn formats() -> GuardFormats {
         GuardFormats {
             composer: "#{C/r:^it's}".into(),
+            tall: "#{C/r:^T}".into(),
             dialog: "#{C/r:^D}".into(),
         }
     }
@@ -214,6 +216,12 @@ mod tests {
         );
         let request = key(Key::Escape, KeyGuard::NoDialog, &formats());
         assert!(request.line.contains(",#{==:#{C/r:^D},0}}"));
+        let request = key(Key::Enter, KeyGuard::TallComposer, &formats());
+        assert!(
+            request.line.contains(",#{||:#{C/r:^it'\\''s},#{C/r:^T}}}"),
+            "{}",
+            request.line
+        );
     }
 
     #[test]

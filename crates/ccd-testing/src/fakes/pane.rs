@@ -268,8 +268,9 @@ impl State {
                     held: KeyHeld::Dialog,
                 });
             }
-            (KeyGuard::Composer, Painted::Composer) | (KeyGuard::NoDialog, _) => true,
-            (KeyGuard::Composer, Painted::Nothing) => false,
+            (KeyGuard::Composer | KeyGuard::TallComposer, Painted::Composer)
+            | (KeyGuard::NoDialog, _) => true,
+            (KeyGuard::Composer | KeyGuard::TallComposer, Painted::Nothing) => false,
         };
         let lost = self.answer_is_lost();
         if holds && !self.meta.dead {

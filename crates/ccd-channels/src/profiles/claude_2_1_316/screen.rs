@@ -14,12 +14,20 @@ const GUARD_COMPOSER: &str = concat!(
     "#{&&:#{e|<=:#{C/r:^❯\u{a0}},#{e|+:#{cursor_y},1}},",
     "#{==:#{C/r:^( (❯ [0-9]|Esc to cancel|Do you want|Enter to confirm)|Enter to select|Ready to submit)},0}}}",
 );
+/// The composer is taller than the pane: no mark, no dialog, and the first rule of the whole screen is the one right below the cursor. A
+/// dialog has its first rule above the cursor, and a rule in model text is indented.
+const GUARD_TALL: &str = concat!(
+    "#{&&:#{==:#{C/r:^❯\u{a0}},0},",
+    "#{&&:#{==:#{C/r:^────────────────────},#{e|+:#{cursor_y},2}},",
+    "#{==:#{C/r:^( (❯ [0-9]|Esc to cancel|Do you want|Enter to confirm)|Enter to select|Ready to submit)},0}}}",
+);
 /// The row of a dialog's own line. Anchored where neither model text nor drafts reach: both are indented by two.
 const GUARD_DIALOG: &str = "#{C/r:^( (❯ [0-9]|Esc to cancel|Do you want|Enter to confirm)|Enter to select|Ready to submit)}";
 
 pub(super) fn guard_formats() -> GuardFormats {
     GuardFormats {
         composer: GUARD_COMPOSER.to_owned(),
+        tall: GUARD_TALL.to_owned(),
         dialog: GUARD_DIALOG.to_owned(),
     }
 }
