@@ -11,7 +11,7 @@ pub(crate) async fn lifecheck(args: LifecheckArgs) -> u8 {
         Ok(code) => code,
         Err(error) => {
             let fix = error.fix.map(|fix| format!(" ({fix})")).unwrap_or_default();
-            eprintln!("ccd: {}{fix}", error.message);
+            output::tell(&format!("ccd: {}{fix}", error.message));
             3
         }
     }

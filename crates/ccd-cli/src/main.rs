@@ -31,10 +31,10 @@ fn main() -> ExitCode {
         Command::Lifecheck(args) => in_runtime(lifecheck::lifecheck(args)),
         Command::Trace(args) => trace::trace(&args),
         Command::Later(name) => {
-            eprintln!(
+            output::tell(&format!(
                 "ccd: `{}` is not available yet; see `ccd --help` for what is",
                 name.first().map_or("", String::as_str)
-            );
+            ));
             ExitCode::from(2)
         }
     }
@@ -52,7 +52,7 @@ fn in_runtime(command: impl Future<Output = u8>) -> ExitCode {
             ExitCode::from(code)
         }
         Err(error) => {
-            eprintln!("ccd: cannot start: {error}");
+            output::tell(&format!("ccd: cannot start: {error}"));
             ExitCode::from(1)
         }
     }

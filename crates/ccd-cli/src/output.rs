@@ -1,8 +1,14 @@
-//! Standard output: the answer, the events, the result object. A closed pipe is an answer, not a crash.
+//! Standard output: the answer, the events, the result object; and lines on standard error. What cannot be written is told by the
+//! exit code, never by a crash.
 
 use std::io::{self, Write as _};
 
 use ccd_api::{Event, RunResult};
+
+/// Writes one line to standard error; nobody has to read it.
+pub(crate) fn tell(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
 
 /// Writes one line. `false`: nobody reads any more.
 pub(crate) fn line(text: &str) -> bool {

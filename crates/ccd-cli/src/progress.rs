@@ -2,7 +2,7 @@
 
 use ccd_api::{Event, EventKind, PermissionDecision};
 
-use crate::output::printable;
+use crate::output::{self, printable};
 
 /// Prints progress lines.
 pub(crate) struct Progress {
@@ -47,7 +47,7 @@ impl Progress {
             _ => None,
         };
         if let Some(line) = line {
-            eprintln!("ccd: {line}");
+            output::tell(&format!("ccd: {line}"));
         }
     }
 

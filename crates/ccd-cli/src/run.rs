@@ -33,14 +33,24 @@ pub(crate) async fn run(args: RunArgs) -> u8 {
     let mut signals = match Signals::new() {
         Ok(signals) => signals,
         Err(error) => {
-            eprintln!("ccd: cannot take signals over: {error}");
+            output::tell(&format!("ccd: cannot take signals over: {error}"));
             return ExitCode::INTERNAL.0;
         }
     };
+    let mut starting = Box::pin(ClaudeSession::start(options));
     let started = tokio::select! {
-        started = ClaudeSession::start(options) => started,
-        // Dropping the start tears it down; the supervisor finishes what this process does not wait for.
-        stop = signals.next() => return signal_code(stop).0,
+        started = &mut starting => started,
+        stop = signals.next() => {
+            // The start goes on to its end, so that nothing is left behind; a second signal does not wait for it, and the
+            // supervisor finishes the rest.
+            tokio::select! {
+                started = &mut starting => if let Ok(session) = started {
+                    session.close_with(Close::Kill).await;
+                },
+                _ = signals.next() => {}
+            }
+            return signal_code(stop).0;
+        }
     };
     match started {
         Ok(session) => drive(&args, session, prompt, signals).await,
@@ -50,7 +60,7 @@ pub(crate) async fn run(args: RunArgs) -> u8 {
 
 /// A failure before there was a turn.
 fn fail(args: &RunArgs, error: Error) -> u8 {
-    eprintln!("ccd: {error}");
+    output::tell(&format!("ccd: {error}"));
     let code = ExitCode::of_error(error.code).0;
     if args.output_format != OutputFormat::Text {
         output::result(&collect::failed(error));
@@ -104,44 +114,43 @@ async fn drive(args: &RunArgs, session: ClaudeSession, prompt: String, mut signa
         Left::Signalled(stop) => signal_code(stop),
         Left::NobodyReads => ExitCode::INTERNAL,
     };
-    report(
-        args,
-        &session,
-        outcome,
-        &collected,
-        matches!(left, Left::Ended),
-    );
+    let ended = matches!(left, Left::Ended);
+    let written = report(args, &session, outcome, &collected, ended);
+    if !written && code == ExitCode::COMPLETED {
+        output::tell("ccd: the answer could not be written");
+        return ExitCode::INTERNAL.0;
+    }
     code.0
 }
 
-/// Prints the end.
+/// Prints the end. `false`: standard output did not take it.
 fn report(
     args: &RunArgs,
     session: &ClaudeSession,
     outcome: TurnOutcome,
     collected: &Mutex<Collected>,
     ended: bool,
-) {
+) -> bool {
     if let Some(error) = &outcome.error {
-        eprintln!("ccd: {error}");
+        output::tell(&format!("ccd: {error}"));
     }
     if let Some(returned) = &outcome.returned {
-        eprintln!("ccd: the prompt came back: {}", output::printable(returned));
+        output::tell(&format!(
+            "ccd: the prompt came back: {}",
+            output::printable(returned)
+        ));
     }
     let collected = std::mem::take(&mut *lock(collected));
     let result = collected.result(outcome, session.debug().session);
     match args.output_format {
-        OutputFormat::Text if !result.is_error && ended => {
-            output::line(&result.result);
-        }
+        OutputFormat::Text if !result.is_error && ended => output::line(&result.result),
         OutputFormat::Text => {
             if !result.result.is_empty() {
-                eprintln!("{}", result.result);
+                output::tell(&result.result);
             }
+            true
         }
-        OutputFormat::Json | OutputFormat::Events => {
-            output::result(&result);
-        }
+        OutputFormat::Json | OutputFormat::Events => output::result(&result),
     }
 }
 

@@ -4,17 +4,20 @@ use std::{path::Path, process::ExitCode};
 
 use ccd_runtime::replay_file;
 
-use crate::args::{TraceArgs, TraceCommand};
+use crate::{
+    args::{TraceArgs, TraceCommand},
+    output,
+};
 
 /// Runs the command: 0 no difference, 1 a difference, 2 a file that cannot be replayed.
 pub(crate) fn trace(args: &TraceArgs) -> ExitCode {
     match &args.command {
         TraceCommand::Replay { file } => replay(file),
         TraceCommand::Later(name) => {
-            eprintln!(
+            output::tell(&format!(
                 "ccd: `trace {}` is not available yet",
                 name.first().map_or("", String::as_str)
-            );
+            ));
             ExitCode::from(2)
         }
     }
@@ -24,17 +27,17 @@ fn replay(file: &Path) -> ExitCode {
     let replayed = match replay_file(file) {
         Ok(replayed) => replayed,
         Err(error) => {
-            eprintln!("ccd: {}: {error}", file.display());
+            output::tell(&format!("ccd: {}: {error}", file.display()));
             return ExitCode::from(2);
         }
     };
     for difference in &replayed.differences {
-        println!("{difference}");
+        output::line(difference);
     }
-    eprintln!(
+    output::tell(&format!(
         "ccd: {} events, {} differences",
         replayed.events.len(),
         replayed.differences.len()
-    );
+    ));
     ExitCode::from(u8::from(!replayed.differences.is_empty()))
 }

@@ -19,7 +19,7 @@ fn what_the_composer_keeps_is_kept_exactly() {
     for text in [
         "plain",
         "tab\tand  inner   spaces\n\n  indented",
-        "日本語 e\u{301} 👨\u{200D}👩\u{200D}👧 🇩🇪 \u{E001} x\u{FE0F}",
+        "日本語 e\u{301} 👨\u{200D}👩\u{200D}👧 🇩🇪 \u{E001} ❤\u{FE0F} 1\u{FE0F}\u{20E3} क\u{200D}ष",
         "crlf\r\nstays",
         "!ls",
         "#note",
@@ -28,7 +28,6 @@ fn what_the_composer_keeps_is_kept_exactly() {
         "@file",
         " /help",
         "/etc/hosts is a file",
-        "/1 is no command",
         "exit now",
     ] {
         assert_eq!(
@@ -60,6 +59,17 @@ fn what_the_composer_alters_is_altered_first_and_told() {
             &[N::InvisibleCharacters],
         ),
         ("a\u{202e}b\u{2066}c\u{200f}d", "abcd", &[N::BidiMarks]),
+        ("a\u{200e}b\u{61c}c", "abc", &[N::BidiMarks]),
+        (
+            "a\u{2060}b\u{180e}c\u{34f}d\u{3164}e\u{e0100}f",
+            "abcdef",
+            &[N::InvisibleCharacters],
+        ),
+        (
+            "a\u{200d}b\u{200c}c\u{fe0f}d",
+            "abcd",
+            &[N::InvisibleCharacters],
+        ),
         (
             "x\u{202e} \r",
             "x",
@@ -77,7 +87,7 @@ fn what_the_composer_alters_is_altered_first_and_told() {
 
 #[test]
 fn what_is_left_of_nothing_is_refused() {
-    for text in ["", "  \n\t ", "\u{200b}\u{feff}", "\0\u{202e}"] {
+    for text in ["", "  \n\t ", "\u{200b}\u{feff}", "\0\u{202e}", "\u{200d}"] {
         assert_eq!(clean(text, false), Err(Refusal::EmptyPrompt));
         assert_eq!(clean(text, true), Err(Refusal::EmptyPrompt));
     }
@@ -85,7 +95,7 @@ fn what_is_left_of_nothing_is_refused() {
 
 #[test]
 fn commands_are_refused_or_sent_as_text_and_exit_words_are_always_refused() {
-    for word in ["/help", "/mcp:server-x", "/a_b"] {
+    for word in ["/help", "/mcp:server-x", "/a_b", "/", "/9", "/_foo"] {
         let text = format!("{word} me");
         assert_eq!(
             clean(&text, false),

@@ -33,7 +33,7 @@ pub enum LogItem {
 }
 
 /// A reader of the event log.
-pub trait Cursor: Send {
+pub trait Cursor: Send + Sync {
     /// The next item; `None` once the session is over and all was read.
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<LogItem>>;
 }

@@ -278,15 +278,13 @@ pub(crate) fn review(cx: &mut Cx<'_>, capture: Option<bool>) {
     }
 }
 
-/// Whether the composer shows the turn's prompt; any text will do while nothing of the turn was seen.
+/// Whether the composer shows the turn's prompt. Any other text is somebody's draft.
 fn text_is_back(cx: &Cx<'_>, turn: TurnKey) -> bool {
     let Some(turn) = cx.s().turn(turn) else {
         return false;
     };
     match cx.s().composer() {
-        Some(Composer::Text { text }) => {
-            !turn.output || text_match::composer_shows(&turn.prompt, text)
-        }
+        Some(Composer::Text { text }) => text_match::composer_shows(&turn.prompt, text),
         // Too tall to be painted with its mark, and nothing but our prompt can have come back.
         _ => !turn.output && jobs::holds_text(cx.s(), &turn.prompt),
     }

@@ -172,7 +172,16 @@ pub(super) fn inject(cx: &mut Cx<'_>) {
         job.then = None;
         job.entered = false;
     });
-    open_editor(cx, job.text);
+    open_editor(cx, laid_out(&job.text));
+}
+
+/// What the composer is given: a backslash at the end would turn Enter into a newline, and a blank behind it is trimmed on submission.
+fn laid_out(text: &Arc<str>) -> Arc<str> {
+    if text.ends_with('\\') {
+        Arc::from(format!("{text} "))
+    } else {
+        text.clone()
+    }
 }
 
 /// Clears the composer; `then` follows.

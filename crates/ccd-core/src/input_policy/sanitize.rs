@@ -18,35 +18,54 @@ enum Fate {
     Remove(Normalization),
 }
 
-/// The table of what the composer alters. Joiners inside emoji and scripts, variation selectors and combining marks stay.
+const CONTROL: Fate = Fate::Remove(Normalization::ControlCharacters);
+const INVISIBLE: Fate = Fate::Remove(Normalization::InvisibleCharacters);
+const BIDI: Fate = Fate::Remove(Normalization::BidiMarks);
+
+/// The table of what the composer alters or may alter. Joiners and variation selectors depend on their neighbours and are not in it;
+/// combining marks stay.
 const FATES: &[(u32, u32, Fate)] = &[
-    (0x00, 0x08, Fate::Remove(Normalization::ControlCharacters)),
+    (0x00, 0x08, CONTROL),
     (0x0B, 0x0C, Fate::Newline),
-    (0x0E, 0x1F, Fate::Remove(Normalization::ControlCharacters)),
-    (0x7F, 0x84, Fate::Remove(Normalization::ControlCharacters)),
+    (0x0E, 0x1F, CONTROL),
+    (0x7F, 0x84, CONTROL),
     (0x85, 0x85, Fate::Newline),
-    (0x86, 0x9F, Fate::Remove(Normalization::ControlCharacters)),
-    (0xAD, 0xAD, Fate::Remove(Normalization::InvisibleCharacters)),
-    (
-        0x200B,
-        0x200B,
-        Fate::Remove(Normalization::InvisibleCharacters),
-    ),
-    (0x200F, 0x200F, Fate::Remove(Normalization::BidiMarks)),
+    (0x86, 0x9F, CONTROL),
+    (0xAD, 0xAD, INVISIBLE),
+    (0x034F, 0x034F, INVISIBLE),
+    (0x061C, 0x061C, BIDI),
+    (0x115F, 0x1160, INVISIBLE),
+    (0x17B4, 0x17B5, INVISIBLE),
+    (0x180E, 0x180E, INVISIBLE),
+    (0x200B, 0x200B, INVISIBLE),
+    (0x200E, 0x200F, BIDI),
     (0x2028, 0x2029, Fate::Newline),
-    (0x202A, 0x202E, Fate::Remove(Normalization::BidiMarks)),
-    (0x2066, 0x2069, Fate::Remove(Normalization::BidiMarks)),
-    (
-        0xFEFF,
-        0xFEFF,
-        Fate::Remove(Normalization::InvisibleCharacters),
-    ),
-    (
-        0xE0000,
-        0xE007F,
-        Fate::Remove(Normalization::InvisibleCharacters),
-    ),
+    (0x202A, 0x202E, BIDI),
+    (0x2060, 0x2065, INVISIBLE),
+    (0x2066, 0x2069, BIDI),
+    (0x206A, 0x206F, INVISIBLE),
+    (0x3164, 0x3164, INVISIBLE),
+    (0xFEFF, 0xFEFF, INVISIBLE),
+    (0xFFA0, 0xFFA0, INVISIBLE),
+    (0xFFF9, 0xFFFB, INVISIBLE),
+    (0x1D173, 0x1D17A, INVISIBLE),
+    (0xE0000, 0xE0FFF, INVISIBLE),
 ];
+
+/// Whether a joiner or a variation selector stands where it means something: between two characters outside ASCII, or as the selector of
+/// one, or of a keycap's digit.
+fn joins(c: char, before: Option<char>, after: Option<char>) -> bool {
+    let outside = |c: Option<char>| c.is_some_and(|c| !c.is_ascii() && !c.is_whitespace());
+    match c {
+        '\u{200C}' | '\u{200D}' => outside(before) && outside(after),
+        '\u{FE00}'..='\u{FE0F}' => {
+            outside(before)
+                || (after == Some('\u{20E3}')
+                    && before.is_some_and(|c| c.is_ascii_digit() || matches!(c, '#' | '*')))
+        }
+        _ => true,
+    }
+}
 
 fn fate(c: char) -> Fate {
     if (' '..='~').contains(&c) || c == '\n' || c == '\t' || c == '\r' {
@@ -86,7 +105,10 @@ pub fn normalize(
                 clean.push('\n');
                 changes.push(Normalization::LineEndings);
             }
-            Fate::Keep => clean.push(c),
+            Fate::Keep if joins(c, clean.chars().next_back(), chars.peek().copied()) => {
+                clean.push(c);
+            }
+            Fate::Keep => changes.push(Normalization::InvisibleCharacters),
             Fate::Newline => {
                 clean.push('\n');
                 changes.push(Normalization::LineEndings);
@@ -141,10 +163,10 @@ fn command_like(text: &str) -> Option<Refusal> {
     })
 }
 
-/// `/[A-Za-z][\w:-]*`
+/// `/[\w:-]*`: what Claude takes for the name of a command, known or not, also an empty one.
 fn is_command(word: &str) -> bool {
-    let mut rest = word.chars();
-    rest.next() == Some('/')
-        && rest.next().is_some_and(|c| c.is_ascii_alphabetic())
-        && rest.all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | ':' | '-'))
+    word.strip_prefix('/').is_some_and(|name| {
+        name.chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | ':' | '-'))
+    })
 }

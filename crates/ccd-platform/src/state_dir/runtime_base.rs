@@ -59,6 +59,16 @@ fn prepare(parent: &Path, base: &Path, uid: u32, must_be_private: bool) -> io::R
             "the path is too long for sockets",
         ));
     }
+    // The editor's path stands in a variable that Claude splits at white space.
+    if base
+        .to_str()
+        .is_none_or(|path| path.contains(char::is_whitespace))
+    {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "the path has white space or is not UTF-8",
+        ));
+    }
     let above = fs::metadata(parent)?;
     let private = above.uid() == uid && above.mode() & 0o077 == 0;
     if must_be_private && !private {
