@@ -541,7 +541,13 @@ fn records_without_a_version_pass_as_they_are() {
 fn key_guards_hold_no_character_that_tmux_would_take_for_its_own() {
     let guards = profiles::pinned().guard_formats();
     assert!(guards.composer.contains("❯\u{a0}"));
-    for format in [&guards.composer, &guards.tall, &guards.dialog] {
+    for format in [
+        &guards.composer,
+        &guards.empty,
+        &guards.busy,
+        &guards.tall,
+        &guards.dialog,
+    ] {
         for pattern in format.split("#{C/r:").skip(1) {
             let pattern = pattern.split('}').next().unwrap();
             assert!(pattern.starts_with('^'), "{pattern}");

@@ -619,7 +619,7 @@ fn only_a_tall_text_is_submitted_where_the_composer_does_not_fit_the_pane() {
         let mut rig = Rig::ready(Policy::Deny);
         rig.send(&vec!["line"; lines].join("\n"));
         // The first editor key meets a composer that was seen empty.
-        assert_eq!(guard_of(&rig, Key::CtrlG), Some(KeyGuard::Composer));
+        assert_eq!(guard_of(&rig, Key::CtrlG), Some(KeyGuard::EmptyComposer));
         rig.take();
         assert_eq!(guard_of(&rig, Key::Enter), Some(guard), "{lines} lines");
     }

@@ -29,6 +29,10 @@ pub enum Key {
 pub enum KeyGuard {
     /// The prompt composer owns the keys and no dialog is painted.
     Composer,
+    /// As [`KeyGuard::Composer`], and the cursor stands where it stands in an empty composer.
+    EmptyComposer,
+    /// No dialog is painted and Claude looks busy.
+    Busy,
     /// As [`KeyGuard::Composer`], or the composer is taller than the pane, so that its mark has scrolled off. Only for a text of ours that is
     /// known to be tall and was laid out just now.
     TallComposer,

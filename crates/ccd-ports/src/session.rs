@@ -107,6 +107,10 @@ pub struct OpenHooks {
 pub struct GuardFormats {
     /// True (non-zero) when the prompt composer owns the keys and no dialog is painted.
     pub composer: String,
+    /// True (non-zero) when, besides, the cursor stands where it stands in an empty composer.
+    pub empty: String,
+    /// True (non-zero) when Claude looks busy, dialogs aside.
+    pub busy: String,
     /// True (non-zero) when the prompt composer fills the pane, so that its mark has scrolled off, and no dialog is painted.
     pub tall: String,
     /// True (non-zero) when a dialog is painted.

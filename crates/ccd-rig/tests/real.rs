@@ -4,6 +4,8 @@
 //! pinned Claude Code, the built programs and a network namespace.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "real/attached.rs"]
+mod attached;
 #[path = "real/command.rs"]
 mod command;
 #[path = "real/crash.rs"]

@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// How long the Escape key may be tried, milliseconds.
-const ESCAPE_KEY_MS: u32 = 1_000;
+const ESCAPE_KEY_MS: u32 = 500;
 /// What the model is told of a tool that an interrupt denies.
 const DENIED: &str = "The user interrupted the turn.";
 
@@ -119,7 +119,8 @@ fn escape(cx: &mut Cx<'_>) {
         OpKind::Escape,
         IoOp::Key {
             key: Key::Escape,
-            guard: KeyGuard::NoDialog,
+            // An Escape into an idle composer does nothing, but two of them open the rewind menu.
+            guard: KeyGuard::Busy,
             within_ms: ESCAPE_KEY_MS,
         },
     );

@@ -200,7 +200,7 @@ fn open_editor(cx: &mut Cx<'_>, text: Arc<str>) {
     };
     // Only the first injection meets a composer that was seen empty; the editor key has no effect on a dialog.
     let guard = match cx.s().job.as_ref() {
-        Some(job) if job.injects <= 1 && job.then.is_none() => KeyGuard::Composer,
+        Some(job) if job.injects <= 1 && job.then.is_none() => KeyGuard::EmptyComposer,
         Some(_) | None => KeyGuard::TallComposer,
     };
     let staged = cx.io(OpKind::Stage, IoOp::Stage { text });

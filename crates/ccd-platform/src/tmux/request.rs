@@ -66,6 +66,8 @@ pub(crate) fn key(key: Key, guard: KeyGuard, formats: &GuardFormats) -> Request 
     let dialog = &formats.dialog;
     let screen = match guard {
         KeyGuard::Composer => formats.composer.clone(),
+        KeyGuard::EmptyComposer => format!("#{{&&:{},{}}}", formats.composer, formats.empty),
+        KeyGuard::Busy => format!("#{{&&:#{{==:{dialog},0}},{}}}", formats.busy),
         KeyGuard::TallComposer => format!("#{{||:{},{}}}", formats.composer, formats.tall),
         KeyGuard::NoDialog => format!("#{{==:{dialog},0}}"),
     };
@@ -200,6 +202,8 @@ mod tests {
     fn formats() -> GuardFormats {
         GuardFormats {
             composer: "#{C/r:^it's}".into(),
+            empty: "#{C/r:^E}".into(),
+            busy: "#{C/r:^B}".into(),
             tall: "#{C/r:^T}".into(),
             dialog: "#{C/r:^D}".into(),
         }

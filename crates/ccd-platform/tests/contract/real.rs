@@ -82,6 +82,8 @@ pub fn guards() -> GuardFormats {
     GuardFormats {
         composer: "#{&&:#{C/r:^❯\u{a0}},#{==:#{C/r:^ (❯ [0-9]|Esc to cancel|Do you want)},0}}"
             .to_owned(),
+        empty: "1".to_owned(),
+        busy: "1".to_owned(),
         tall: "#{==:1,2}".to_owned(),
         dialog: "#{C/r:^ (❯ [0-9]|Esc to cancel|Do you want)}".to_owned(),
     }

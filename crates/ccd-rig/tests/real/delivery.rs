@@ -44,6 +44,9 @@ fn texts() -> Vec<String> {
         "crlf\r\nline two\r\nline three",
         "exit now",
         "❯ looks like the composer\n────────",
+        "a path that ends in C:\\Users\\",
+        "two at the end \\\\",
+        "a last line\n\\",
     ];
     let large: String = (0..)
         .map(|n: u32| format!("{n:07x} äß漢👍 "))
@@ -164,6 +167,10 @@ async fn what_would_not_be_a_prompt_is_refused_before_anything_is_done() {
         ("\u{200b}", "empty_prompt"),
         ("/help", "looks_like_command"),
         ("/compact and more", "looks_like_command"),
+        ("/9 is taken for one", "looks_like_command"),
+        ("/ help", "looks_like_command"),
+        (" exit", "exit_word"),
+        ("\u{200d}", "empty_prompt"),
         ("exit", "exit_word"),
         (":q!", "exit_word"),
     ] {

@@ -268,9 +268,15 @@ impl State {
                     held: KeyHeld::Dialog,
                 });
             }
-            (KeyGuard::Composer | KeyGuard::TallComposer, Painted::Composer)
-            | (KeyGuard::NoDialog, _) => true,
-            (KeyGuard::Composer | KeyGuard::TallComposer, Painted::Nothing) => false,
+            (KeyGuard::NoDialog | KeyGuard::Busy, _) => true,
+            (
+                KeyGuard::Composer | KeyGuard::EmptyComposer | KeyGuard::TallComposer,
+                Painted::Composer,
+            ) => true,
+            (
+                KeyGuard::Composer | KeyGuard::EmptyComposer | KeyGuard::TallComposer,
+                Painted::Nothing,
+            ) => false,
         };
         let lost = self.answer_is_lost();
         if holds && !self.meta.dead {

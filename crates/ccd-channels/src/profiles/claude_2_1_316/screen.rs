@@ -14,6 +14,10 @@ const GUARD_COMPOSER: &str = concat!(
     "#{&&:#{e|<=:#{C/r:^❯\u{a0}},#{e|+:#{cursor_y},1}},",
     "#{==:#{C/r:^( (❯ [0-9]|Esc to cancel|Do you want|Enter to confirm)|Enter to select|Ready to submit)},0}}}",
 );
+/// The column of the cursor in an empty composer, placeholder or not.
+const GUARD_EMPTY: &str = "#{==:#{cursor_x},2}";
+/// A spinner or a banner in its place, or the title that turns while a turn runs. Model text never has these glyphs in column 0.
+const GUARD_BUSY: &str = "#{||:#{C/r:^(·|✢|[*]|✶|✻|✽) .*(…|Retrying in|Waiting for API|No response from)},#{m/r:^(◐|◑),#{pane_title}}}";
 /// The composer is taller than the pane: no mark, no dialog, and the first rule of the whole screen is the one right below the cursor. A
 /// dialog has its first rule above the cursor, and a rule in model text is indented.
 const GUARD_TALL: &str = concat!(
@@ -27,6 +31,8 @@ const GUARD_DIALOG: &str = "#{C/r:^( (❯ [0-9]|Esc to cancel|Do you want|Enter 
 pub(super) fn guard_formats() -> GuardFormats {
     GuardFormats {
         composer: GUARD_COMPOSER.to_owned(),
+        empty: GUARD_EMPTY.to_owned(),
+        busy: GUARD_BUSY.to_owned(),
         tall: GUARD_TALL.to_owned(),
         dialog: GUARD_DIALOG.to_owned(),
     }
