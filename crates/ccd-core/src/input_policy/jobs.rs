@@ -87,6 +87,7 @@ pub(crate) fn start(cx: &mut Cx<'_>, what: JobWhat, text: Arc<str>) {
         staged: None,
         held: None,
         entered: false,
+        taken: false,
         cancelled: false,
         seen: 0,
     };
@@ -111,6 +112,7 @@ pub(crate) fn start_clear(cx: &mut Cx<'_>) {
         staged: None,
         held: None,
         entered: false,
+        taken: false,
         cancelled: false,
         seen: 0,
     }));
@@ -198,9 +200,10 @@ fn open_editor(cx: &mut Cx<'_>, text: Arc<str>) {
     let Some(id) = cx.s().job.as_ref().map(|job| job.key.0) else {
         return;
     };
-    // Only the first injection meets a composer that was seen empty; the editor key has no effect on a dialog.
+    // Until a text of ours is in it, the composer has to be empty: a draft that nobody has captured yet is not ours to replace.
+    // The editor key has no effect on a dialog.
     let guard = match cx.s().job.as_ref() {
-        Some(job) if job.injects <= 1 && job.then.is_none() => KeyGuard::EmptyComposer,
+        Some(job) if !job.taken && job.then.is_none() => KeyGuard::EmptyComposer,
         Some(_) | None => KeyGuard::TallComposer,
     };
     let staged = cx.io(OpKind::Stage, IoOp::Stage { text });
@@ -369,7 +372,10 @@ fn stage_ended(cx: &mut Cx<'_>, job: &Job, end: &OpEnd) {
     if !matches!(job.phase, Phase::Editor | Phase::Unstaging) {
         return;
     }
-    update(cx, |job| job.staged = None);
+    update(cx, |job| {
+        job.staged = None;
+        job.taken |= matches!(end, OpEnd::Taken { .. });
+    });
     match end {
         OpEnd::Taken { .. } if job.then.is_some() => {
             enter_phase(cx, Phase::ClearSeen);

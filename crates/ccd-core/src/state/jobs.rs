@@ -81,6 +81,8 @@ pub(crate) struct Job {
     pub(crate) held: Option<KeyHeld>,
     /// An Enter was pressed, or may have been.
     pub(crate) entered: bool,
+    /// The editor took a text of the job: what stands in the composer is ours.
+    pub(crate) taken: bool,
     /// The caller wants the prompt back.
     pub(crate) cancelled: bool,
     /// Equal captures that show what the phase waits for.
