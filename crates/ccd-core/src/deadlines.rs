@@ -55,6 +55,8 @@ pub enum Row {
     UsageWake,
     /// The usage-limit menu may open by itself.
     Menu,
+    /// The time between an Escape that came too late and the next one.
+    EscapeGap,
 }
 
 /// One row of the deadline table.
@@ -100,6 +102,7 @@ pub const DEADLINES: &[DeadlineRow] = &[
     row("D-INTERRUPT", Row::Interrupt, 5_000, "the interrupt is unconfirmed; the turn stays as it is"),
     row("D-AGENT", Row::AgentGone, 2_000, "the subagent is unknown"),
     row("D-MENU", Row::Menu, 4_000, "no menu came: held prompts may be delivered"),
+    row("D-ESCAPE", Row::EscapeGap, 1_200, "the Escape of the interrupt in hand is pressed"),
     row("D-WAKE", Row::UsageWake, 0, "the usage limit is cleared"),
 ];
 

@@ -125,6 +125,7 @@ fn fire(cx: &mut Cx<'_>, row: Row, id: u32) {
         }
         Row::Unreported => screen::unreported_deadline(cx),
         Row::Interrupt => interrupt::deadline(cx),
+        Row::EscapeGap => interrupt::gap_is_over(cx),
         Row::AgentGone => agents::gone_deadline(cx),
         Row::UsageWake => usage::clear(cx),
         // Whether the composer is free is looked at after every step.

@@ -368,3 +368,28 @@ fn a_subagents_marker_does_not_concern_the_turn() {
     });
     assert_eq!(rig.turn(turn).status, TurnStatus::Running);
 }
+
+#[test]
+fn d_escape_after_one_that_came_too_late_the_next_escape_keeps_its_distance() {
+    let mut rig = Rig::ready(Policy::Deny);
+    rig.run("p1", "one");
+    rig.interrupt().unwrap();
+    let escape = rig.last_key(Key::Escape);
+    rig.op(escape, OpEnd::Done);
+    rig.stop("p1", "done");
+    assert_eq!(ends(&rig), vec![InterruptEnd::TooLate]);
+    rig.empty();
+    rig.run("p2", "two");
+    rig.interrupt().unwrap();
+    assert_eq!(rig.keys(Key::Escape), 1);
+    rig.wait(1_200);
+    assert_eq!(rig.keys(Key::Escape), 2);
+    // One that waits and is not needed any more is never pressed.
+    rig.stop("p2", "done");
+    rig.empty();
+    rig.run("p3", "three");
+    rig.interrupt().unwrap();
+    rig.stop("p3", "done");
+    rig.wait(2_000);
+    assert_eq!(rig.keys(Key::Escape), 2);
+}

@@ -17,7 +17,7 @@ use ccd_model::{
 
 use crate::{
     cx::Cx,
-    deadlines::Row,
+    deadlines::{Row, duration},
     decide::{permissions, turns},
     evolve::{Change, SessionChange, TurnChange},
     input::DiagnosticKind,
@@ -113,8 +113,30 @@ pub(crate) fn deny(cx: &mut Cx<'_>, key: PermissionKey) {
     permissions::answer(cx, key, decision, DecidedBy::Interrupt);
 }
 
+/// Presses Escape, at some distance from one that came too late: two of them in an idle composer would open the rewind menu.
 fn escape(cx: &mut Cx<'_>) {
     update(cx, |interrupt| interrupt.means = Means::Escape);
+    let gap = duration(Row::EscapeGap);
+    let since = cx.s().session.late_escape.map(|late| cx.now().since(late));
+    match since.filter(|since| *since < gap) {
+        Some(since) => cx.arm_for(Row::EscapeGap, 0, gap.saturating_sub(since)),
+        None => press_escape(cx),
+    }
+}
+
+/// The distance is kept, and the turn still runs.
+pub(crate) fn gap_is_over(cx: &mut Cx<'_>) {
+    let waits = cx
+        .s()
+        .interrupt
+        .as_ref()
+        .is_some_and(|open| open.means == Means::Escape && open.acted_at.is_none());
+    if waits {
+        press_escape(cx);
+    }
+}
+
+fn press_escape(cx: &mut Cx<'_>) {
     cx.io(
         OpKind::Escape,
         IoOp::Key {
@@ -322,11 +344,20 @@ pub(crate) fn turn_ended(cx: &mut Cx<'_>, turn: TurnKey, outcome: &Outcome) {
         | Outcome::Aborted { .. } => InterruptEnd::TooLate,
         Outcome::Unknown { .. } => InterruptEnd::Unconfirmed,
     };
+    let escaped = cx
+        .s()
+        .interrupt
+        .as_ref()
+        .is_some_and(|open| open.means == Means::Escape);
+    if escaped && end == InterruptEnd::TooLate && !cx.s().deadlines.armed(Row::EscapeGap, 0) {
+        cx.session(SessionChange::LateEscape);
+    }
     close(cx, Some(turn), end);
 }
 
 fn close(cx: &mut Cx<'_>, turn: Option<TurnKey>, end: InterruptEnd) {
     cx.disarm(Row::Interrupt, 0);
+    cx.disarm(Row::EscapeGap, 0);
     cx.set(Change::Interrupt(None));
     cx.event(DomainEvent::InterruptEnded { turn, end });
 }

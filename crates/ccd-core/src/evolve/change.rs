@@ -84,6 +84,8 @@ pub(crate) enum SessionChange {
     BackgroundStarted(Arc<str>, Arc<str>),
     BackgroundEnded(Arc<str>),
     Dirty(bool),
+    /// An Escape was pressed for a turn that had ended by itself: it may have met an idle composer.
+    LateEscape,
     BlockOwed,
     BlockPaid,
     TxTurn(TurnKey),

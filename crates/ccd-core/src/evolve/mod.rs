@@ -70,6 +70,7 @@ impl Store {
                     usage_limit: None,
                     other_stop_hooks: false,
                     dirty: None,
+                    late_escape: None,
                     blocks_owed: 0,
                     tx_turn: None,
                     closing: None,

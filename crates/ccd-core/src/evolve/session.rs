@@ -87,6 +87,7 @@ pub(super) fn apply(d: &mut Domain, change: C) -> bool {
         }
         C::BackgroundEnded(id) => return d.background.remove(&id).is_some(),
         C::Dirty(dirty) => s.dirty = dirty.then_some(now),
+        C::LateEscape => s.late_escape = Some(now),
         C::BlockOwed => s.blocks_owed = s.blocks_owed.saturating_add(1),
         C::BlockPaid => s.blocks_owed = s.blocks_owed.saturating_sub(1),
         C::TxTurn(turn) => s.tx_turn = Some(turn),

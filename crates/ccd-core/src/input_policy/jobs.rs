@@ -498,7 +498,8 @@ pub(crate) fn on_deadline(cx: &mut Cx<'_>, row: Row, id: u32) {
         | Row::Interrupt
         | Row::AgentGone
         | Row::UsageWake
-        | Row::Menu => {}
+        | Row::Menu
+        | Row::EscapeGap => {}
     }
 }
 

@@ -95,6 +95,8 @@ pub(crate) struct Session {
     pub(crate) other_stop_hooks: bool,
     /// Since when the composer may hold text that is ours to clear.
     pub(crate) dirty: Option<Mono>,
+    /// When an Escape last came too late.
+    pub(crate) late_escape: Option<Mono>,
     /// Prompts that our own hook blocked and whose transcript line is still to come.
     pub(crate) blocks_owed: u32,
     /// The turn whose prompt line the transcript showed last.
