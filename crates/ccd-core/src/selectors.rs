@@ -2,7 +2,10 @@
 
 use alloc::{sync::Arc, vec::Vec};
 
-use ccd_model::view::{AgentView, CallView, PermissionView, ToolView, TurnView, View};
+use ccd_model::{
+    status::TurnStatus,
+    view::{AgentView, CallView, PermissionView, ToolView, TurnView, View},
+};
 
 use crate::{
     decide::messages,
@@ -45,10 +48,13 @@ pub fn view(core: &Core) -> View {
 }
 
 fn turn_view(d: &Domain, turn: &Turn) -> TurnView {
-    let text = if turn.status.ended() {
+    let streamed = messages::streamed_text(d, turn);
+    // What came after the end of a turn that did not complete still belongs to its text; a completed one has Claude's own final text.
+    let more = turn.status.get() != TurnStatus::Completed && streamed.starts_with(&*turn.text);
+    let text = if turn.status.ended() && !more {
         turn.text.clone()
     } else {
-        messages::streamed_text(d, turn)
+        streamed
     };
     TurnView {
         turn: turn.key,

@@ -393,3 +393,17 @@ fn d_escape_after_one_that_came_too_late_the_next_escape_keeps_its_distance() {
     rig.wait(2_000);
     assert_eq!(rig.keys(Key::Escape), 2);
 }
+
+#[test]
+fn text_that_comes_after_an_interrupt_still_belongs_to_the_turn() {
+    let mut rig = Rig::ready(Policy::Deny);
+    let turn = rig.run("p1", "talk");
+    rig.delta("p1", "m", 0, "line one\n", false);
+    rig.interrupt().unwrap();
+    let escape = rig.last_key(Key::Escape);
+    rig.op(escape, OpEnd::Done);
+    rig.tx_interrupted("p1");
+    assert_eq!(rig.turn(turn).status, TurnStatus::Interrupted);
+    rig.delta("p1", "m", 1, "line two\n", false);
+    assert_eq!(&*rig.turn(turn).text, "line one\nline two\n");
+}

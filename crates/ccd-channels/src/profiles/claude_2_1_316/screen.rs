@@ -17,7 +17,11 @@ const GUARD_COMPOSER: &str = concat!(
 /// The column of the cursor in an empty composer, placeholder or not.
 const GUARD_EMPTY: &str = "#{==:#{cursor_x},2}";
 /// A spinner or a banner in its place, or the title that turns while a turn runs. Model text never has these glyphs in column 0.
-const GUARD_BUSY: &str = "#{||:#{C/r:^(·|✢|[*]|✶|✻|✽) .*(…|Retrying in|Waiting for API|No response from)},#{m/r:^(◐|◑),#{pane_title}}}";
+const GUARD_BUSY: &str = concat!(
+    "#{||:#{C/r:^(·|✢|[*]|✶|✻|✽) .*(…|Retrying in|Waiting for API|No response from)},",
+    // While text streams the spinner can be gone; with a draft in the composer the hint is.
+    "#{||:#{C/r:^  (⏸|⏵⏵) .* on .*esc to interrupt},#{m/r:^(◐|◑),#{pane_title}}}}",
+);
 /// The composer is taller than the pane: no mark, no dialog, and the first rule of the whole screen is the one right below the cursor. A
 /// dialog has its first rule above the cursor, and a rule in model text is indented.
 const GUARD_TALL: &str = concat!(
