@@ -11,7 +11,12 @@ use ccd_model::{
 use ccd_ports::raw::{Raw, TailNote};
 
 use crate::{
-    hooks, profile::Profile, registry, screen::ScreenReader, text::SeenKinds,
+    hooks,
+    profile::Profile,
+    registry,
+    screen::ScreenReader,
+    statusline::StatusReader,
+    text::{SeenKinds, unrecognized},
     transcript::TranscriptReader,
 };
 
@@ -36,6 +41,7 @@ pub struct Channels {
     roles: BTreeMap<FileKey, FileRole>,
     transcript: TranscriptReader,
     screen: ScreenReader,
+    status: StatusReader,
     seen: SeenKinds,
 }
 
@@ -48,6 +54,7 @@ impl Channels {
             roles: BTreeMap::new(),
             transcript: TranscriptReader::default(),
             screen: ScreenReader::default(),
+            status: StatusReader::default(),
             seen: SeenKinds::default(),
         }
     }
@@ -116,6 +123,21 @@ impl Channels {
             )),
             Raw::Registry { body } => out.push(registry::normalize(&self.profile.registry, body)),
             Raw::RegistryGone => out.push(own(Source::Registry, Observation::RegistryGone)),
+            Raw::AgentMeta { agent_id, body } => out.push(own(
+                Source::Transcript,
+                (self.profile.transcript.agent_meta)(agent_id, body.get())
+                    .unwrap_or_else(|error| unrecognized("agent meta", &error.to_string())),
+            )),
+            Raw::Statusline { body } => {
+                out.extend(self.status.normalize(&self.profile.statusline, body));
+            }
+            Raw::Tunnel { tunnel, what } => out.push(own(
+                Source::Network,
+                Observation::Tunnel {
+                    tunnel: *tunnel,
+                    what: what.clone(),
+                },
+            )),
             Raw::Exited { pid, code, signal } => out.push(own(
                 Source::Process,
                 Observation::Exited {

@@ -15,6 +15,7 @@ mod replies;
 mod rules;
 mod screen;
 mod settings;
+mod statusline;
 mod text;
 mod transcript;
 

@@ -13,6 +13,7 @@ use crate::{
     rules::{self, PermissionRule, RuleError, RuleTable},
     screen::ScreenTable,
     settings::{self, SettingsRequest, SettingsTable},
+    statusline::StatusTable,
     transcript::TranscriptTable,
 };
 
@@ -23,6 +24,7 @@ pub struct Profile {
     pub(crate) hooks: HookTable,
     pub(crate) transcript: TranscriptTable,
     pub(crate) registry: RegistryTable,
+    pub(crate) statusline: StatusTable,
     pub(crate) screen: &'static ScreenTable,
     pub(crate) replies: &'static ReplyTable,
     pub(crate) settings: &'static SettingsTable,

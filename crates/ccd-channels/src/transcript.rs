@@ -67,6 +67,8 @@ pub(crate) struct LineContext<'c> {
 pub(crate) struct TranscriptTable {
     /// Reads one line. Must leave the state alone when it fails.
     pub(crate) read: fn(&str, &mut LineContext<'_>) -> Result<(), Unreadable>,
+    /// Reads a subagent's meta file: its id and the content.
+    pub(crate) agent_meta: fn(&Arc<str>, &str) -> Result<Observation, Unreadable>,
 }
 
 /// The transcript normalizer.

@@ -248,6 +248,14 @@ fn dispatch(cx: &mut Cx<'_>, stamp: Stamp, what: &O) {
         O::OpEnded { op, end } => jobs::on_op(cx, *op, end),
         O::Lost { part } => close::lost(cx, *part),
         O::Tick => {}
+        O::Drift { row, .. } => session::drift(cx, row),
+        // Typed, and of no effect on any entity: the raw records stand in the trace.
+        O::Scheduled { .. } | O::CommandExpanded { .. } | O::ModelSwitching { .. } | O::SetUp { .. } | O::TeammateIdle { .. } | O::TaskCreated { .. }
+        | O::TaskCompleted { .. } | O::ElicitationAsked { .. } | O::ElicitationAnswered { .. } | O::ConfigChanged { .. } | O::WorktreeCreated { .. }
+        | O::WorktreeRemoved { .. } | O::InstructionsLoaded { .. } | O::CwdChanged { .. } | O::FileChanged { .. } | O::DirectoryAdded { .. }
+        | O::TxTitle { .. } | O::TxMode { .. } | O::TxCost { .. } | O::TxCommand { .. } | O::TxNotice { .. } | O::TxStopHooks { .. }
+        | O::TxHookNote { .. } | O::TxModelFallback { .. } | O::TxAbsorbed { .. } | O::TxPlan { .. } | O::TxContinuedIn { .. }
+        | O::AgentMeta(_) | O::StatusReport(_) | O::Tunnel { .. } => {}
         O::Unrecognized { channel, what } => cx.diag(DiagnosticKind::Unrecognized, format!("{channel}: {what}")),
     }
 }

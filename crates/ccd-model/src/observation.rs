@@ -217,6 +217,104 @@ pub struct Launched {
     pub pane_pid: u32,
 }
 
+/// A scheduled prompt of Claude's own, listed by a Stop hook.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScheduledItem {
+    /// Claude's id of the schedule.
+    pub id: Arc<str>,
+    /// Cron expression or another wording of when.
+    pub schedule: Arc<str>,
+    /// What it will submit, shortened to its first 2 KiB.
+    pub prompt: Arc<str>,
+}
+
+/// What a subagent's meta file says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentMeta {
+    /// Claude's agent id, from the file name.
+    pub agent_id: Arc<str>,
+    /// Agent type.
+    pub kind: Arc<str>,
+    /// Description for a person.
+    pub description: Arc<str>,
+    /// The call that started it.
+    pub tool_use_id: Option<Arc<str>>,
+    /// How deep it was spawned, from 1.
+    pub depth: Option<u32>,
+    /// Whether it runs beside its turn; `None` when the file does not say.
+    pub background: Option<bool>,
+    /// It stopped normally. Absent after an interrupt or a kill.
+    pub finished: bool,
+}
+
+/// How full a usage window is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UsageWindow {
+    /// Used, hundredths of a percent.
+    pub used_centipercent: u32,
+    /// Reset, Unix seconds.
+    pub resets_at: Option<i64>,
+}
+
+/// What the status line command is told. Every part may be absent in a first call.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct StatusReport {
+    /// Model id.
+    pub model: Option<Arc<str>>,
+    /// Model name for a person.
+    pub model_name: Option<Arc<str>>,
+    /// Effort word.
+    pub effort: Option<Arc<str>>,
+    /// Claude's version.
+    pub version: Option<Arc<str>>,
+    /// Cost of the session so far, millionths of a US dollar.
+    pub cost_microusd: Option<u64>,
+    /// Tokens in the context window.
+    pub context_tokens: Option<u64>,
+    /// Size of the context window, tokens.
+    pub context_size: Option<u64>,
+    /// Used part of the context window, hundredths of a percent.
+    pub context_used_centipercent: Option<u32>,
+    /// The five-hour usage window, once an answer carried it.
+    pub five_hour: Option<UsageWindow>,
+    /// The seven-day usage window.
+    pub seven_day: Option<UsageWindow>,
+}
+
+/// What happened on one tunnel through the network sidecar.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "tunnel")]
+pub enum TunnelEvent {
+    /// A tunnel was asked for and opened.
+    Opened {
+        /// Host name as asked for.
+        host: Arc<str>,
+        /// Port.
+        port: u16,
+    },
+    /// A tunnel was asked for and not opened.
+    Refused {
+        /// Host name as asked for.
+        host: Arc<str>,
+        /// Port.
+        port: u16,
+        /// Why.
+        reason: Arc<str>,
+    },
+    /// Bytes passed since the last such record.
+    Bytes {
+        /// From Claude.
+        up: u64,
+        /// To Claude.
+        down: u64,
+    },
+    /// The tunnel is closed.
+    Closed {
+        /// Claude closed it; otherwise the other side did.
+        by_claude: bool,
+    },
+}
+
 /// A semantic fact reported by one channel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "o")]
@@ -337,6 +435,55 @@ pub enum Observation {
     CompactionEnded { trigger: Arc<str> },
     /// PostModelSwitch.
     ModelSwitched { to: Arc<str> },
+    /// Stop listed scheduled prompts; told after [`Observation::Stopped`] whenever the list changed.
+    Scheduled { items: Vec<ScheduledItem> },
+    /// UserPromptExpansion: a command of the user was expanded.
+    CommandExpanded {
+        name: Arc<str>,
+        arguments: Arc<str>,
+        origin: Arc<str>,
+    },
+    /// PreModelSwitch.
+    ModelSwitching { from: Arc<str>, to: Arc<str> },
+    /// Setup.
+    SetUp { trigger: Arc<str> },
+    /// TeammateIdle.
+    TeammateIdle { name: Arc<str>, team: Arc<str> },
+    /// TaskCreated: an entry of the model's task list.
+    TaskCreated {
+        id: Arc<str>,
+        subject: Arc<str>,
+        description: Arc<str>,
+    },
+    /// TaskCompleted.
+    TaskCompleted { id: Arc<str>, subject: Arc<str> },
+    /// Elicitation: an MCP server asks.
+    ElicitationAsked {
+        server: Arc<str>,
+        message: Arc<str>,
+        mode: Arc<str>,
+        schema: Option<RawJson>,
+    },
+    /// ElicitationResult.
+    ElicitationAnswered { server: Arc<str>, action: Arc<str> },
+    /// ConfigChange.
+    ConfigChanged { layer: Arc<str>, path: Arc<str> },
+    /// WorktreeCreate.
+    WorktreeCreated { name: Arc<str> },
+    /// WorktreeRemove.
+    WorktreeRemoved { path: Arc<str> },
+    /// InstructionsLoaded.
+    InstructionsLoaded {
+        path: Arc<str>,
+        memory: Arc<str>,
+        reason: Arc<str>,
+    },
+    /// CwdChanged.
+    CwdChanged { from: Arc<str>, to: Arc<str> },
+    /// FileChanged.
+    FileChanged { path: Arc<str>, change: Arc<str> },
+    /// DirectoryAdded.
+    DirectoryAdded { path: Arc<str>, origin: Arc<str> },
     // ---- transcript ----
     /// A prompt line.
     TxPrompt {
@@ -416,6 +563,66 @@ pub enum Observation {
     TxWithdrawn { file: FileKey },
     /// Compaction boundary.
     TxCompacted { file: FileKey },
+    /// The conversation's title changed.
+    TxTitle {
+        file: FileKey,
+        title: Arc<str>,
+        by_user: bool,
+    },
+    /// The permission mode in the file's header changed. Not written when the live mode changes.
+    TxMode { file: FileKey, mode: Arc<str> },
+    /// Totals at the end of a conversation. Cost in millionths of a US dollar.
+    TxCost {
+        file: FileKey,
+        microusd: u64,
+        api_ms: u64,
+    },
+    /// A command that Claude ran itself, or its output.
+    TxCommand {
+        file: FileKey,
+        name: Option<Arc<str>>,
+        output: Arc<str>,
+    },
+    /// A notice for a person.
+    TxNotice {
+        file: FileKey,
+        level: Arc<str>,
+        text: Arc<str>,
+    },
+    /// Stop hooks ran; `errors` are the reasons of those that blocked.
+    TxStopHooks {
+        file: FileKey,
+        count: u32,
+        errors: Vec<Arc<str>>,
+        prevented: bool,
+    },
+    /// A hook left a note in the conversation: the attachment kind says how it ended.
+    TxHookNote {
+        file: FileKey,
+        event: Arc<str>,
+        hook: Arc<str>,
+        how: Arc<str>,
+        tool_use_id: Option<Arc<str>>,
+    },
+    /// The model refused or was replaced by another.
+    TxModelFallback {
+        file: FileKey,
+        kind: Arc<str>,
+        from: Arc<str>,
+        text: Arc<str>,
+    },
+    /// A queued prompt was taken into the running turn.
+    TxAbsorbed { file: FileKey, prompt: Arc<str> },
+    /// A plan file is in use or was left.
+    TxPlan {
+        file: FileKey,
+        path: Option<Arc<str>>,
+        open: bool,
+    },
+    /// The conversation goes on under another session id.
+    TxContinuedIn { file: FileKey, session_id: Arc<str> },
+    /// A subagent's meta file appeared or changed.
+    AgentMeta(AgentMeta),
     /// A file shrank, was replaced, or had an oversize line: content may be missing.
     TxGap { file: FileKey, reason: Arc<str> },
     // ---- registry ----
@@ -427,6 +634,12 @@ pub enum Observation {
     },
     /// The registry file is gone.
     RegistryGone,
+    // ---- status line ----
+    /// The status line command was told something new.
+    StatusReport(StatusReport),
+    // ---- network ----
+    /// Something happened on a tunnel. Its number is unique within the launch.
+    Tunnel { tunnel: u32, what: TunnelEvent },
     // ---- screen ----
     /// A capture that differs from the one before.
     Screen { facts: ScreenFacts },
@@ -447,6 +660,8 @@ pub enum Observation {
     Lost { part: LostPart },
     /// Time passed.
     Tick,
+    /// What the profile expects failed to come this often in a row: the row of its expectation table.
+    Drift { row: Arc<str>, misses: u32 },
     /// A record that no table knows. Kept as a diagnostic.
     Unrecognized { channel: Arc<str>, what: Arc<str> },
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ccd_model::{
     ids::{FileKey, HoldId, OpId},
     json::RawJson,
-    observation::{LostPart, OpEnd, Verdict},
+    observation::{LostPart, OpEnd, TunnelEvent, Verdict},
 };
 use serde::{Deserialize, Serialize};
 
@@ -122,6 +122,25 @@ pub enum Raw {
     },
     /// The registry file is gone.
     RegistryGone,
+    /// A subagent's meta file appeared or changed.
+    AgentMeta {
+        /// Claude's agent id, from the file name.
+        agent_id: Arc<str>,
+        /// Its content.
+        body: RawJson,
+    },
+    /// The status line command was called.
+    Statusline {
+        /// What it was told.
+        body: RawJson,
+    },
+    /// Something happened on a tunnel of the network sidecar.
+    Tunnel {
+        /// Number of the tunnel, unique within the launch.
+        tunnel: u32,
+        /// What.
+        what: TunnelEvent,
+    },
     /// A watched process ended.
     Exited {
         /// Which.

@@ -210,3 +210,8 @@ pub(crate) fn gap(cx: &mut Cx<'_>, reason: &Arc<str>) {
         reason: reason.clone(),
     }));
 }
+
+/// The version profile does not fit what is seen.
+pub(crate) fn drift(cx: &mut Cx<'_>, row: &Arc<str>) {
+    cx.event(DomainEvent::Alert(Alert::Drift { row: row.clone() }));
+}

@@ -50,6 +50,9 @@ impl ScreenPoll {
             | Raw::OpEnded { .. }
             | Raw::Registry { .. }
             | Raw::RegistryGone
+            | Raw::AgentMeta { .. }
+            | Raw::Statusline { .. }
+            | Raw::Tunnel { .. }
             | Raw::Exited { .. }
             | Raw::Tick
             | Raw::Launched(_) => return,

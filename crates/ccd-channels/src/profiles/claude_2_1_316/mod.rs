@@ -1,5 +1,6 @@
 //! Claude Code 2.1.316: every string, field name, pattern and key that belongs to this version, as tables.
 
+mod agent_meta;
 mod blocks;
 mod entry;
 mod hooks;
@@ -8,11 +9,13 @@ mod replies;
 mod rules;
 mod screen;
 mod settings;
+mod statusline;
 mod transcript;
 mod words;
 
 use crate::{
-    hooks::HookTable, profile::Profile, registry::RegistryTable, transcript::TranscriptTable,
+    hooks::HookTable, profile::Profile, registry::RegistryTable, statusline::StatusTable,
+    transcript::TranscriptTable,
 };
 
 /// Prefix of the prompts that Claude submits itself when a background task ends.
@@ -25,9 +28,13 @@ pub(crate) static PROFILE: Profile = Profile {
     },
     transcript: TranscriptTable {
         read: transcript::read,
+        agent_meta: agent_meta::read,
     },
     registry: RegistryTable {
         read: registry::read,
+    },
+    statusline: StatusTable {
+        read: statusline::read,
     },
     screen: &screen::SCREEN,
     replies: &replies::REPLIES,
