@@ -48,6 +48,8 @@ pub struct Debug {
     pub attach: String,
     /// Trace file.
     pub trace: Option<String>,
+    /// Why the trace is incomplete; known once the session is over.
+    pub trace_error: Option<String>,
     /// Last screen text.
     pub screen: String,
 }
@@ -157,6 +159,7 @@ impl ClaudeSession {
             session: info.session,
             attach: info.attach,
             trace: info.trace,
+            trace_error: info.trace_error,
             screen: info.screen.to_string(),
         }
     }

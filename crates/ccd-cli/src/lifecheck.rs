@@ -5,7 +5,8 @@ use serde_json::json;
 
 use crate::{args::LifecheckArgs, output};
 
-/// Runs the command and gives the exit code: 0 in order, 8 when orphans are left, 3 when the state directory cannot be used.
+/// Runs the command and gives the exit code: 0 in order, 8 when orphans are left, 3 when the state directory cannot be used, 1 when
+/// standard output did not take the report.
 pub(crate) async fn lifecheck(args: LifecheckArgs) -> u8 {
     match check(&args).await {
         Ok(code) => code,
@@ -25,26 +26,31 @@ async fn check(args: &LifecheckArgs) -> Result<u8, RecordsError> {
     };
     let sessions = list_sessions(None)?;
     let orphans = sessions.iter().any(|session| !session.owner_alive);
-    if args.json {
+    let lines = if args.json {
         let object = json!({
             "sessions": sessions.iter().map(session_json).collect::<Vec<_>>(),
             "reaped": reaped.iter().map(reaped_json).collect::<Vec<_>>(),
         });
-        output::line(&object.to_string());
+        vec![object.to_string()]
     } else {
-        print(&sessions, &reaped);
+        readable(&sessions, &reaped)
+    };
+    if !lines.iter().all(|line| output::line(line)) {
+        output::tell("ccd: the report could not be written");
+        return Ok(1);
     }
     Ok(if orphans { 8 } else { 0 })
 }
 
-fn print(sessions: &[RecordedSession], reaped: &[ReapedSession]) {
+fn readable(sessions: &[RecordedSession], reaped: &[ReapedSession]) -> Vec<String> {
+    let mut lines = Vec::new();
     for found in reaped {
         let dir = if found.dir_removed {
             ", removed its directory"
         } else {
             ""
         };
-        output::line(&format!(
+        lines.push(format!(
             "reaped {}: killed {}{dir}",
             found.session.session, found.killed
         ));
@@ -55,14 +61,15 @@ fn print(sessions: &[RecordedSession], reaped: &[ReapedSession]) {
         } else {
             "orphaned"
         };
-        output::line(&format!(
+        lines.push(format!(
             "{state} {} owner {} in {}",
             session.session, session.owner_pid, session.cwd
         ));
     }
     if sessions.is_empty() && reaped.is_empty() {
-        output::line("no sessions");
+        lines.push("no sessions".to_owned());
     }
+    lines
 }
 
 fn session_json(session: &RecordedSession) -> serde_json::Value {

@@ -141,7 +141,11 @@ fn report(
         ));
     }
     let collected = std::mem::take(&mut *lock(collected));
-    let result = collected.result(outcome, session.debug().session);
+    let debug = session.debug();
+    if let Some(lacking) = &debug.trace_error {
+        output::tell(&format!("ccd: {lacking}"));
+    }
+    let result = collected.result(outcome, debug.session);
     match args.output_format {
         OutputFormat::Text if !result.is_error && ended => output::line(&result.result),
         OutputFormat::Text => {

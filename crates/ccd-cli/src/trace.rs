@@ -31,8 +31,12 @@ fn replay(file: &Path) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    for difference in &replayed.differences {
-        output::line(difference);
+    let written = replayed
+        .differences
+        .iter()
+        .all(|difference| output::line(difference));
+    if !written {
+        output::tell("ccd: the differences could not be written");
     }
     output::tell(&format!(
         "ccd: {} events, {} differences",

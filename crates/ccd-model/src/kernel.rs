@@ -61,6 +61,8 @@ pub struct DebugInfo {
     pub attach: String,
     /// Trace file.
     pub trace: Option<String>,
+    /// Why the trace is incomplete; known once the session is over.
+    pub trace_error: Option<String>,
     /// Last capture.
     pub screen: Arc<str>,
 }

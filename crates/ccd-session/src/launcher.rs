@@ -468,7 +468,8 @@ impl Launcher {
             }
         }
         let mut trace = std::mem::replace(&mut self.trace, Trace::none());
-        finish_trace(&mut trace).await;
+        // The start failed: its own error is what is told.
+        let _ = finish_trace(&mut trace).await;
     }
 
     fn ports(&mut self) -> Result<&mut Box<dyn SessionPorts>, PortError> {
@@ -511,11 +512,10 @@ impl Launcher {
     }
 }
 
-/// Writes a trace out.
-pub(crate) async fn finish_trace(trace: &mut Trace) {
-    if let Some(sink) = trace.take_sink()
-        && let Err(error) = blocking(move || trace::finish(sink)).await
-    {
-        tracing::warn!(%error, "the trace is incomplete");
-    }
+/// Writes a trace out. Gives what it lacks, if it is incomplete.
+pub(crate) async fn finish_trace(trace: &mut Trace) -> Option<PortError> {
+    let sink = trace.take_sink()?;
+    let error = blocking(move || trace::finish(sink)).await.err()?;
+    tracing::warn!(%error, "the trace is incomplete");
+    Some(error)
 }

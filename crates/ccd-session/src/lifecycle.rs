@@ -2,7 +2,7 @@
 //!
 //! Here live the phases and their order. What a step of the start does is the launcher's, what happens in between the loop's.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ccd_model::{
     command::Command,
@@ -107,6 +107,7 @@ async fn live(
         session,
         attach: executor.pane.attach_command(),
         trace: trace_path,
+        trace_error: None,
         screen: "".into(),
     }));
     let log = EventLog::new();
@@ -205,7 +206,14 @@ async fn end(
     parts.trace.line(|| TraceLine::End {
         view: Box::new(view),
     });
-    finish_trace(&mut parts.trace).await;
+    if let Some(error) = finish_trace(&mut parts.trace).await {
+        let mut debug = parts
+            .shared
+            .debug
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        debug.trace_error = Some(error.message);
+    }
     // The handles of the adapters outlive the teardown: no hook may meet a closed port while Claude lives.
     drop(parts);
     log.close();

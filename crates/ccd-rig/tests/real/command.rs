@@ -257,3 +257,48 @@ async fn a_recorded_trace_replays_without_a_difference() {
     );
     stage.finish();
 }
+
+#[tokio::test]
+async fn a_trace_that_cannot_be_written_is_told_and_the_answer_still_comes() {
+    let stage = Stage::plain();
+    let usual = stage.ccd_run(&["hello"]);
+    let mut args: Vec<_> = usual.get_args().map(ToOwned::to_owned).collect();
+    let at = args.iter().position(|arg| arg == "--trace").unwrap() + 1;
+    args[at] = "/dev/full".into();
+    let mut command = stage.ccd();
+    command.args(args);
+    let ended = run(command).await;
+    assert_eq!(
+        (ended.code, ended.stdout.as_str()),
+        (Some(0), "ok\n"),
+        "{}",
+        ended.stderr
+    );
+    assert!(
+        ended.stderr.contains("the trace /dev/full is incomplete"),
+        "{}",
+        ended.stderr
+    );
+    stage.finish();
+}
+
+#[tokio::test]
+async fn a_report_that_cannot_be_written_is_a_failure() {
+    let stage = Stage::plain();
+    for args in [&["lifecheck"][..], &["lifecheck", "--json"]] {
+        let full = std::fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
+        let mut command = stage.ccd();
+        command.args(args).stdout(full);
+        let ended = run(command).await;
+        assert_eq!(ended.code, Some(1), "{args:?}: {}", ended.stderr);
+        assert!(
+            ended.stderr.contains("could not be written"),
+            "{}",
+            ended.stderr
+        );
+    }
+    stage.finish();
+}
