@@ -16,9 +16,15 @@ use crate::{
     registry,
     screen::ScreenReader,
     statusline::StatusReader,
-    text::{SeenKinds, unrecognized},
+    text::{SeenKinds, shortened, unrecognized},
     transcript::TranscriptReader,
 };
+
+/// How tmux tells on the screen that a pane's program ended.
+const TMUX_DEAD: &str = "Pane is dead";
+/// Most lines and bytes that are kept of a last screen.
+const LAST_LINES: usize = 8;
+const LAST_BYTES: usize = 2048;
 
 /// What a followed transcript file is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,6 +144,12 @@ impl Channels {
                     what: what.clone(),
                 },
             )),
+            Raw::LastScreen { text } => out.push(own(
+                Source::Screen,
+                Observation::LastScreen {
+                    text: last_lines(text).into(),
+                },
+            )),
             Raw::Exited { pid, code, signal } => out.push(own(
                 Source::Process,
                 Observation::Exited {
@@ -174,6 +186,18 @@ fn own(source: Source, what: Observation) -> Observed {
         session: None,
         what,
     }
+}
+
+/// The last lines with text, without the one that tmux itself adds under a program that ended.
+fn last_lines(text: &str) -> String {
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with(TMUX_DEAD))
+        .collect();
+    let from = lines.len().saturating_sub(LAST_LINES);
+    let kept = lines.get(from..).unwrap_or_default().join("\n");
+    shortened(&kept, LAST_BYTES).to_owned()
 }
 
 /// What a tail note says about missing content; `None` when nothing is missing.

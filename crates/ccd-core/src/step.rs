@@ -244,6 +244,7 @@ fn dispatch(cx: &mut Cx<'_>, stamp: Stamp, what: &O) {
         O::ScreenSame => screen::same(cx),
         // process and own
         O::Launched(launched) => start::launched(cx, stamp.launch, launched),
+        O::LastScreen { text } => { cx.session(SessionChange::LastScreen(text.clone())); }
         O::Exited { pid, code, signal } => close::exited(cx, *pid, *code, *signal),
         O::OpEnded { op, end } => jobs::on_op(cx, *op, end),
         O::Lost { part } => close::lost(cx, *part),

@@ -654,6 +654,8 @@ pub enum Observation {
         code: Option<i32>,
         signal: Option<i32>,
     },
+    /// What Claude left on the screen when it ended: its last lines, at most 2 KiB.
+    LastScreen { text: Arc<str> },
     /// An operation ended.
     OpEnded { op: OpId, end: OpEnd },
     /// A part was lost.

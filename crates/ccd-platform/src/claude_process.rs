@@ -174,7 +174,15 @@ impl Teller {
         while let Some(pid) = ends.recv().await {
             let status = if pid == self.pane_pid {
                 let asked = self.outlet.within(STATUS_MS, self.status()).await;
-                asked.unwrap_or_default()
+                let status = asked.unwrap_or_default();
+                // A program that was killed had no time for last words.
+                if status.code.is_some() {
+                    let shown = self.outlet.within(STATUS_MS, self.tmux.last_rows());
+                    if let Some(Ok(text)) = shown.await {
+                        self.outlet.push(Raw::LastScreen { text: text.into() });
+                    }
+                }
+                status
             } else {
                 DeadStatus::default()
             };

@@ -89,6 +89,7 @@ async fn the_panes_exit_code_is_known_nearly_always_and_the_end_is_told_soon() {
         assert!(rig.clock().now().since(began) < 1_500);
         match records.as_slice() {
             [
+                Raw::LastScreen { .. },
                 Raw::Exited {
                     pid,
                     code: Some(7),

@@ -141,6 +141,11 @@ pub enum Raw {
         /// What.
         what: TunnelEvent,
     },
+    /// What the pane still shows after its program ended, told before its [`Raw::Exited`].
+    LastScreen {
+        /// Visible rows joined by newlines.
+        text: Arc<str>,
+    },
     /// A watched process ended.
     Exited {
         /// Which.

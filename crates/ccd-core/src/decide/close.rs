@@ -179,8 +179,11 @@ pub(crate) fn exited(cx: &mut Cx<'_>, pid: u32, code: Option<i32>, by_signal: Op
     finish(cx, code, by_signal, clean, reason);
 }
 
-/// What the last capture of a start that failed showed, as far as it is known.
+/// What a start that failed left on the screen, as far as it is known.
 fn start_screen(cx: &Cx<'_>) -> Arc<str> {
+    if let Some(text) = &cx.s().session.last_screen {
+        return text.clone();
+    }
     match cx.s().surface() {
         Some(
             Surface::StartupGate { text, .. }

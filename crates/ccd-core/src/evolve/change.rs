@@ -93,6 +93,8 @@ pub(crate) enum SessionChange {
     EndReason(Arc<str>),
     Exit(ExitView),
     Alerted(Option<Surface>),
+    /// What Claude left on the screen when it ended.
+    LastScreen(Arc<str>),
     ShownStatus(AgentStatus),
     ShownQuiescent(bool),
     ShownCadence(Cadence),

@@ -77,6 +77,7 @@ impl Store {
                     end_reason: None,
                     exit: None,
                     alerted: None,
+                    last_screen: None,
                 },
                 screen: None,
                 registry: None,

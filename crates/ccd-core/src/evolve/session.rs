@@ -95,6 +95,7 @@ pub(super) fn apply(d: &mut Domain, change: C) -> bool {
         C::EndReason(reason) => s.end_reason = Some(reason),
         C::Exit(exit) => s.exit = Some(exit),
         C::Alerted(surface) => s.alerted = surface,
+        C::LastScreen(text) => s.last_screen = Some(text),
         C::ShownStatus(status) => d.shown.status = Some(status),
         C::ShownQuiescent(on) => d.shown.quiescent = on,
         C::ShownCadence(cadence) => d.shown.cadence = Some(cadence),

@@ -106,6 +106,8 @@ pub(crate) struct Session {
     pub(crate) exit: Option<ExitView>,
     /// The unreported dialog that was told of last.
     pub(crate) alerted: Option<Surface>,
+    /// What Claude left on the screen when it ended.
+    pub(crate) last_screen: Option<Arc<str>>,
 }
 
 /// How far a close has gone.

@@ -106,6 +106,15 @@ impl ExecTmux {
         self.run(&["capture-pane", "-p", "-t", PANE]).await
     }
 
+    /// The visible rows and the few above them: tmux itself scrolls the pane when it tells that its program ended.
+    ///
+    /// # Errors
+    /// [`TmuxError`].
+    pub async fn last_rows(&self) -> Result<String, TmuxError> {
+        self.run(&["capture-pane", "-p", "-S", "-16", "-t", PANE])
+            .await
+    }
+
     /// Presses a key without a guard. Never in a session that has a control client.
     ///
     /// # Errors

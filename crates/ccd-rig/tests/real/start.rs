@@ -100,6 +100,28 @@ async fn an_untrusted_workspace_is_refused_until_trust_is_seeded() {
 }
 
 #[tokio::test]
+async fn what_claude_itself_says_when_it_cannot_start_is_told() {
+    let stage = Stage::plain();
+    let unknown = "11111111-2222-4333-8444-555555555555";
+    for (args, says) in [
+        (&["-c"][..], "No conversation found to continue"),
+        (
+            &["--resume", unknown],
+            "No conversation found with session ID",
+        ),
+        (
+            &["--mcp-config", "/no/such/file.json"],
+            "/no/such/file.json",
+        ),
+    ] {
+        let command = stage.ccd_run(&prompt(args));
+        let ended = fails(&stage, command, 3, "E_START_FAILED", "start_failed").await;
+        assert!(ended.stderr.contains(says), "{args:?}: {}", ended.stderr);
+    }
+    stage.finish();
+}
+
+#[tokio::test]
 async fn a_missing_or_wrong_program_is_named() {
     let stage = Stage::plain();
     let empty = stage.rig().root().join("empty");

@@ -53,6 +53,7 @@ impl ScreenPoll {
             | Raw::AgentMeta { .. }
             | Raw::Statusline { .. }
             | Raw::Tunnel { .. }
+            | Raw::LastScreen { .. }
             | Raw::Exited { .. }
             | Raw::Tick
             | Raw::Launched(_) => return,
